@@ -1,0 +1,80 @@
+# Statemill's commands. A bare `make` prints them.
+SHELL        := bash
+.SHELLFLAGS  := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO          ?= go
+FUZZTIME    ?= 5s
+BENCH       ?= all
+ARGS        ?=
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+MODULES     := . bench
+
+.PHONY: help run test race crash test-kafka fuzz lint bench cover golden soak sabotage ci
+
+help: ## print this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+run: ## count the words of real text with mapWithState (ARGS="file …" or ARGS=-h)
+	@$(GO) run ./examples/wordcount $(ARGS)
+
+test: ## everything that needs only Go: build, vet, all tests, the oracle
+	@for m in $(MODULES); do (cd $$m && $(GO) build -o /dev/null ./... && $(GO) vet ./...); done
+	$(GO) test -count=1 $$($(GO) list ./... | grep -v '/internal/oracle$$')
+	cd bench && $(GO) test -count=1 ./...
+	$(GO) test ./internal/oracle -v -count=1
+
+race: ## all tests under the race detector (which also turns the invariants on)
+	$(GO) test -race -count=1 ./...
+
+crash: ## kill -9 loops: needs durable versions, which are not built yet
+	@echo "make crash: there is nothing to crash yet: durable versions come with the checkpoint work" >&2; exit 1
+
+test-kafka: ## tests against a real broker: the Kafka source is not built yet
+	@echo "make test-kafka: the Kafka source and sink are not built yet" >&2; exit 1
+
+soak: ## hours under load: comes with checkpoints and Kafka
+	@echo "make soak: comes with the checkpoint and Kafka work" >&2; exit 1
+
+fuzz: ## every Fuzz target of every package for FUZZTIME (default 5s) each
+	@found=0; \
+	for p in $$($(GO) list ./...); do \
+		for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
+			found=$$((found+1)); echo "fuzz: $$p $$f $(FUZZTIME)"; \
+			$(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$p; \
+		done; \
+	done; \
+	echo "fuzz: $$found targets, $(FUZZTIME) each"; [ $$found -gt 0 ]
+
+lint: ## gofmt, vet (with all build tags), staticcheck, tidy modules, the rules of internal/lint
+	@bad=$$(git ls-files -co --exclude-standard '*.go' | while read -r f; do [ ! -f "$$f" ] || echo "$$f"; done | xargs -r gofmt -l -s); \
+	if [ -n "$$bad" ]; then echo "not formatted (gofmt -s):"; echo "$$bad"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) vet -tags invariants ./...
+	$(GO) vet -tags sabotage ./...
+	@for m in $(MODULES); do \
+		echo "$$m: vet, staticcheck, go mod tidy -diff"; \
+		(cd $$m && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) mod tidy -diff); \
+	done
+	$(GO) test -count=1 ./internal/lint
+
+bench: ## the speed targets as one JSON line each (BENCH=statemap_update_1m for one of them, BENCH=list for the names)
+	@cd bench && $(GO) run . -bench '$(BENCH)' $(ARGS)
+
+cover: ## statement coverage of each package by its own tests, and the total over all tests
+	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
+	$(GO) test -count=1 -coverprofile "$$tmp/own" ./... | grep -v 'no test files' | sed 's/^ok  *//'; \
+	$(GO) test -count=1 -coverpkg=./... -coverprofile "$$tmp/all" ./... >/dev/null; \
+	grep -Ev '/(examples|test|internal/lint)/' "$$tmp/all" > "$$tmp/product"; \
+	$(GO) tool cover -func "$$tmp/product" | awk 'END {print "total coverage of the product by all tests: " $$NF}'
+
+golden: ## rewrite the golden files (tests that have some read STATEMILL_GOLDEN=1), then show what changed
+	@pkgs=$$(git grep -l 'STATEMILL_GOLDEN' -- '*_test.go' | xargs -rn1 dirname | sort -u | sed 's|^|./|'); \
+	if [ -z "$$pkgs" ]; then echo "no test keeps golden files yet"; exit 0; fi; \
+	STATEMILL_GOLDEN=1 $(GO) test -count=1 $$pkgs; git status --short -- $$pkgs
+
+sabotage: ## break the code one named line at a time: each break must be caught by the test named for it
+	@$(GO) run ./test/sabotage $(ARGS)
+
+ci: ## what the continuous build runs, with its time budget
+	@.ci/run
