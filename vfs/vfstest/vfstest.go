@@ -1,0 +1,2 @@
+// Package vfstest is the acceptance suite for file systems.
+package vfstest
