@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestMedianAndQuantile(t *testing.T) {
+	assert.InDelta(t, 2, median([]float64{3, 1, 2}), 0)
+	assert.InDelta(t, 2.5, median([]float64{4, 1, 2, 3}), 0)
+	assert.True(t, math.IsNaN(median(nil)))
+	hundred := make([]float64, 100)
+	for i := range hundred {
+		hundred[i] = float64(100 - i)
+	}
+	assert.InDelta(t, 99, quantile(hundred, 0.99), 0)
+	assert.InDelta(t, 1, quantile(hundred, 0), 0)
+	assert.InDelta(t, 100, quantile(hundred, 1), 0)
+	assert.InDelta(t, 0.6235, round(0.62349), 1e-9)
+	assert.InDelta(t, 1235, round(1234.6), 0)
+}
+
+// TestKeys: all keys differ, and no two batches share the bytes of a key.
+func TestKeys(t *testing.T) {
+	d := newData(options{}, 1000, 500)
+	seen := map[string]bool{}
+	for _, r := range d.all() {
+		assert.Len(t, r.key, keySize)
+		seen[r.key] = true
+	}
+	assert.Len(t, seen, 1000)
+	at := map[*byte]bool{}
+	for range 2 {
+		for _, r := range d.next() {
+			assert.True(t, seen[r.key])
+			assert.False(t, at[unsafe.StringData(r.key)])
+			at[unsafe.StringData(r.key)] = true
+		}
+	}
+	assert.Len(t, at, 1000)
+}
+
+// TestSidesAgree: every side computes the same sums, or its figure means nothing.
+func TestSidesAgree(t *testing.T) {
+	fill := newData(options{}, 200, 500)
+	bare, sharded := newBareMap(fill), newShardedMap(fill)
+	for range 3 {
+		in := fill.next()
+		require.NoError(t, bare.batch(in))
+		require.NoError(t, sharded.batch(in))
+		assert.Len(t, bare.out, len(in))
+		assert.Equal(t, len(in), len(sharded.owners[0].out)+len(sharded.owners[1].out))
+	}
+	all := map[string]int64{}
+	for i := range sharded.owners {
+		assert.NotEmpty(t, sharded.owners[i].m)
+		for k, v := range sharded.owners[i].m {
+			all[k] = v
+		}
+	}
+	assert.Equal(t, bare.m, all)
+}
+
+// TestJudge: the median process decides, the range and both sides' numbers are told, idle cores make a two-core run void.
+func TestJudge(t *testing.T) {
+	process := func(ours, base, cores float64) sample {
+		return sample{
+			Ours: []cost{{Wall: ours, CPU: ours * cores}, {Wall: ours, CPU: ours * cores}, {Wall: 1000 * ours, CPU: 1000 * ours}},
+			Base: []cost{{Wall: base, CPU: base * cores}},
+		}
+	}
+	b := &bench{name: "x", ratio: "ratio_to_x", target: 0.7, cores: 2}
+	line := b.judge([]sample{process(50, 100, 1.9), process(60, 100, 1.9), process(200, 100, 1.9)}, options{})
+	assert.InDelta(t, 0.6, line["ratio_to_x"], 1e-9)
+	assert.Equal(t, true, line["met"])
+	assert.Equal(t, false, line["void"])
+	assert.Equal(t, []float64{0.5, 2}, line["range"])
+	assert.Equal(t, "wall", line["judged_on"])
+	assert.InDelta(t, 100, line["base_ns_wall"], 1e-9)
+
+	idle := b.judge([]sample{process(50, 100, 1.5)}, options{})
+	assert.Equal(t, true, idle["void"])
+
+	missed := (&bench{ratio: "r", target: 0.7}).judge([]sample{process(80, 100, 1)}, options{})
+	assert.Equal(t, false, missed["met"])
+	assert.Equal(t, "cpu", missed["judged_on"])
+	assert.NotContains(t, missed, "void")
+
+	named := (&bench{ratio: "bytes", target: 80}).judge([]sample{{Figures: map[string]float64{"ratio": 70, "keys": 5}}}, options{})
+	assert.InDelta(t, 70, named["bytes"], 0)
+	assert.InDelta(t, 5, named["keys"], 0)
+	assert.NotContains(t, named, "ratio")
+}
+
+// TestEveryBench runs each benchmark once on tiny data, in this process.
+func TestEveryBench(t *testing.T) {
+	for _, b := range benches {
+		t.Run(b.name, func(t *testing.T) {
+			var out bytes.Buffer
+			require.NoError(t, run(&out, b.name, true, options{quick: true, runs: 2}))
+			var s sample
+			require.NoError(t, json.Unmarshal(out.Bytes(), &s))
+			line := b.judge([]sample{s}, options{})
+			assert.Greater(t, line[b.ratio], 0.0)
+			assert.NotZero(t, b.target)
+		})
+	}
+	require.ErrorContains(t, run(nil, "typo", true, options{}), `"typo"`)
+}

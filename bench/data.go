@@ -1,0 +1,63 @@
+package main
+
+import (
+	"math/rand/v2"
+	"unsafe"
+)
+
+// keySize is the length of every key in bytes.
+const keySize = 16
+
+// A record is one input record.
+type record struct {
+	key   string
+	value int64
+}
+
+// data makes batches over n uniform keys.
+type data struct {
+	n, perBatch int
+	rng         *rand.Rand
+}
+
+// newData makes a generator; quick makes it tiny.
+func newData(o options, n, perBatch int) *data {
+	if o.quick {
+		n, perBatch = max(n/100, 100), max(perBatch/100, 100)
+	}
+	return &data{n: n, perBatch: perBatch, rng: rand.New(rand.NewPCG(1, 2))}
+}
+
+// next makes a batch whose key bytes lie in a buffer of its own, as those of fetched records do.
+func (d *data) next() []record {
+	return d.fill(d.perBatch, func(int) int { return d.rng.IntN(d.n) })
+}
+
+// all makes one batch with every key once, in random order.
+func (d *data) all() []record {
+	order := d.rng.Perm(d.n)
+	return d.fill(d.n, func(i int) int { return order[i] })
+}
+
+// fill makes a batch of size records from key numbers.
+func (d *data) fill(size int, pick func(i int) int) []record {
+	buf := make([]byte, size*keySize)
+	in := make([]record, size)
+	for i := range in {
+		b := buf[i*keySize : (i+1)*keySize]
+		putKey(b, pick(i))
+		in[i] = record{key: unsafe.String(&b[0], keySize), value: 1}
+	}
+	return in
+}
+
+// putKey writes the key of a number: 16 hexadecimal digits of a mixed number, so that keys share no prefix.
+func putKey(b []byte, n int) {
+	const digits = "0123456789abcdef"
+	x := uint64(n) * 0x9E3779B97F4A7C15
+	x ^= x >> 29
+	for i := range b {
+		b[i] = digits[x&15]
+		x >>= 4
+	}
+}

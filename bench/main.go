@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// options are the command's flags, handed on to its child processes.
+type options struct {
+	procs, runs int
+	quick       bool
+	profile     string
+}
+
+func main() {
+	var o options
+	name := flag.String("bench", "all", "a benchmark's name, a comma-separated list of them, all, or list")
+	child := flag.Bool("child", false, "measure in this process and print the raw sample (used by the command itself)")
+	flag.IntVar(&o.procs, "procs", 5, "processes a benchmark")
+	flag.IntVar(&o.runs, "runs", 7, "interleaved runs a process")
+	flag.BoolVar(&o.quick, "quick", false, "tiny data, to see that all works; the figures mean nothing")
+	flag.StringVar(&o.profile, "profile", "", "write a CPU profile of our side to this file (with -child)")
+	flag.Parse()
+	if err := run(os.Stdout, *name, *child, o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// run measures the named benchmarks and prints one line for each.
+func run(w io.Writer, name string, child bool, o options) error {
+	if name == "list" {
+		for _, b := range benches {
+			fmt.Fprintf(w, "%-22s %s\n", b.name, b.about)
+		}
+		return nil
+	}
+	chosen, err := choose(name)
+	if err != nil {
+		return err
+	}
+	for _, b := range chosen {
+		if child {
+			s, err := b.measure(o)
+			if err != nil {
+				return fmt.Errorf("%s: %w", b.name, err)
+			}
+			if err := json.NewEncoder(w).Encode(s); err != nil {
+				return err
+			}
+			continue
+		}
+		samples, err := spawn(b, o)
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
+		}
+		line, err := json.Marshal(b.judge(samples, o))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%s\n", line)
+	}
+	return nil
+}
+
+// choose finds benchmarks by name.
+func choose(names string) ([]*bench, error) {
+	if names == "all" {
+		return benches, nil
+	}
+	var chosen []*bench
+	for _, n := range strings.Split(names, ",") {
+		i := slices.IndexFunc(benches, func(b *bench) bool { return b.name == n })
+		if i < 0 {
+			return nil, fmt.Errorf("no benchmark is called %q: try -bench list", n)
+		}
+		chosen = append(chosen, benches[i])
+	}
+	return chosen, nil
+}
+
+// spawn runs the benchmark in processes of its own, one after the other.
+func spawn(b *bench, o options) ([]sample, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	samples := make([]sample, o.procs)
+	for i := range samples {
+		cmd := exec.Command(self, "-child", "-bench", b.name, fmt.Sprintf("-runs=%d", o.runs), fmt.Sprintf("-quick=%t", o.quick))
+		if b.cores > 0 {
+			cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", b.cores))
+		}
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, os.Stderr
+		if err := cmd.Run(); err != nil {
+			return nil, fmt.Errorf("process %d: %w", i+1, err)
+		}
+		if err := json.Unmarshal(out.Bytes(), &samples[i]); err != nil {
+			return nil, fmt.Errorf("process %d: its sample: %w", i+1, err)
+		}
+	}
+	return samples, nil
+}
