@@ -1,0 +1,110 @@
+package rdd
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+)
+
+var (
+	// ErrReleased is returned when data is used after its last holder let it go.
+	// It is final: Retain the dataset before the function it was given to returns.
+	ErrReleased = errors.New("released: a dataset is valid until the function it was given to returns; Retain it to keep it longer")
+	// ErrPartitions is returned when a number of partitions is less than 1.
+	ErrPartitions = errors.New("the number of partitions must be at least 1")
+	// ErrNoPartitioner is returned when a partitioner is missing.
+	ErrNoPartitioner = errors.New("a partitioner is needed")
+
+	// errStop ends the pushing of records early; it never leaves the package's actions.
+	errStop = errors.New("rdd: stop")
+)
+
+// RecordError is the failure of one record in user code: an error or a panic
+// (Err is then a *PanicError). In guarded mode it makes the record skipped,
+// otherwise it ends the task.
+type RecordError struct {
+	// Operator is the operator or stage at work, Key the record's key (nil if it has none).
+	Operator string
+	Key      any
+	// Stream, Partition and Offset are the origin of the record.
+	Stream    string
+	Partition string
+	Offset    int64
+	// Err is what the user's code returned, or the *PanicError.
+	Err error
+	// Stack is where a panic was raised; nil for returned errors.
+	Stack []byte
+}
+
+// Error names operator, key, origin and cause.
+func (e *RecordError) Error() string {
+	key := ""
+	if e.Key != nil {
+		key = fmt.Sprintf(" key %v:", e.Key)
+	}
+	return fmt.Sprintf("%s:%s record at %s/%s offset %d: %v", e.Operator, key, e.Stream, e.Partition, e.Offset, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *RecordError) Unwrap() error { return e.Err }
+
+// PanicError is a panic that was recovered at the edge of a task.
+type PanicError struct {
+	Value  any
+	Stack  []byte
+	Origin Origin
+}
+
+// Error gives the panic's value; the stack is in Stack.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Unwrap returns the value if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// Fail gives the error that ends the record being worked on: a *RecordError with
+// the cursor's origin. Cancellation, the end of early-ending actions and errors that are
+// a *RecordError already go through as they are. key may be nil.
+func (t *Task) Fail(operator string, key any, err error) error {
+	if err == nil || err == errStop || t.Canceled(err) {
+		return err
+	}
+	var re *RecordError
+	if errors.As(err, &re) {
+		return err
+	}
+	return &RecordError{
+		Operator: operator, Key: key, Err: err,
+		Stream: t.Origin.Stream, Partition: t.Origin.Partition, Offset: t.Origin.Offset,
+	}
+}
+
+// panicked turns a recovered value into the record's error.
+func (t *Task) panicked(v any) error {
+	pe := &PanicError{Value: v, Stack: debug.Stack(), Origin: t.Origin}
+	re := &RecordError{
+		Operator: t.Operator, Err: pe, Stack: pe.Stack,
+		Stream: t.Origin.Stream, Partition: t.Origin.Partition, Offset: t.Origin.Offset,
+	}
+	if re.Operator == "" {
+		re.Operator = t.Name
+	}
+	if t.Key != nil {
+		re.Key = t.Key()
+	}
+	return re
+}
+
+// Protect runs f and turns a panic into a *RecordError that wraps a *PanicError
+// with stack and origin. It is the one recover of a task; executors need not call
+// it for stages and actions of this package.
+func Protect(t *Task, f func(*Task) error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = t.panicked(v)
+		}
+	}()
+	return f(t)
+}

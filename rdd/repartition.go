@@ -1,0 +1,65 @@
+package rdd
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// Repartition spreads the records of every source partition in turn over n
+// partitions, beginning where Spark does (a pseudo-random target that depends on
+// the source's number and n alone). A target has the rows of source 0 first, then 1, ….
+func Repartition[T any](r *RDD[T], n int) *RDD[T] {
+	if err := faultOf(r, "repartition"); err != nil {
+		return failed[T](err)
+	}
+	if n < 1 {
+		return failed[T](fmt.Errorf("repartition to %d: %w", n, ErrPartitions))
+	}
+	s := newStore("repartition", r.n, n, chunkReset[T]())
+	stage := NewStage(StageConfig{
+		Name: "repartition", Deps: r.deps, Tasks: r.n,
+		Run: func(t *Task) error {
+			w := newChunkWriter(t, s, t.Partition, 0, n, (sparkStart(t.Partition, n)+1)%n)
+			defer w.close()
+			err := r.compute(t, t.Partition, w.emitter())
+			w.done = err == nil
+			return err
+		},
+		Finish: func(err error) error {
+			if err == nil {
+				s.join()
+			}
+			return err
+		},
+		Release: s.life.Close,
+	})
+	out := readChunks(s, n, "repartition")
+	out.exec = r.exec
+	out.deps, out.res = []*Stage{stage}, []Resource{s.life}
+	return out
+}
+
+// sparkStart is the position from which Spark's coalesce with shuffle counts on:
+// the first nextInt(n) of java.util.Random seeded with the scrambled index.
+func sparkStart(index, n int) int {
+	const multiplier = 0x9e3775cd
+	h := bits.ReverseBytes32(uint32(index)*multiplier) * multiplier
+	const mask = 1<<48 - 1
+	seed := (uint64(int64(int32(h))) ^ 0x5DEECE66D) & mask
+	next := func() int32 {
+		seed = (seed*0x5DEECE66D + 0xB) & mask
+		return int32(seed >> 17)
+	}
+	bound := int32(n)
+	u := next()
+	if bound&(bound-1) == 0 {
+		return int(int64(bound) * int64(u) >> 31)
+	}
+	for {
+		v := u % bound
+		if u-v+(bound-1) >= 0 { // int32 overflow is the test for the biased tail
+			return int(v)
+		}
+		u = next()
+	}
+}
