@@ -2,6 +2,7 @@ package lint
 
 import (
 	"go/ast"
+	"path"
 	"slices"
 	"strings"
 )
@@ -26,11 +27,13 @@ func packageDocs(t *Tree) []Finding {
 		}
 		if f.Syntax.Doc != nil {
 			p.docs++
-			want := "Package " + f.Syntax.Name.Name
+			text := f.Syntax.Doc.Text()
+			good := strings.HasPrefix(text, "Package "+f.Syntax.Name.Name)
 			if f.Syntax.Name.Name == "main" {
-				want = "Command "
+				first, _, _ := strings.Cut(text, " ")
+				good = first == "Command" || strings.EqualFold(first, path.Base(f.Room))
 			}
-			if text := f.Syntax.Doc.Text(); !strings.HasPrefix(text, want) {
+			if !good {
 				p.first, p.docs = f, -1<<10
 			}
 		}
@@ -39,7 +42,7 @@ func packageDocs(t *Tree) []Finding {
 	for _, room := range order {
 		switch p := seen[room]; {
 		case p.docs < 0:
-			out = append(out, p.first.at(p.first.Syntax.Package, "package-doc", "doc comment must begin with \"Package %s\" (\"Command name\" for a program)", p.first.Syntax.Name.Name))
+			out = append(out, p.first.at(p.first.Syntax.Package, "package-doc", "doc comment must begin with \"Package %s\" (of a program with Command or its name)", p.first.Syntax.Name.Name))
 		case p.docs == 0:
 			out = append(out, p.first.at(p.first.Syntax.Package, "package-doc", "package has no doc comment: say its purpose, main types, invariants, and what it does not do"))
 		case p.docs > 1:
@@ -114,13 +117,20 @@ func isOptions(name string) bool {
 	return false
 }
 
-// memberDocs checks fields and interface methods: each has a comment, or the type's comment names it.
+// memberDocs checks fields and interface methods: each has a comment, or a comment of the type or of another member names
+// it. The comment of an interface with one method is about that method.
 func memberDocs(f *File, typ, about string, members *ast.FieldList, kind string) []Finding {
 	var out []Finding
+	if kind == "method" && members.NumFields() == 1 {
+		return nil
+	}
+	for _, m := range members.List {
+		about += m.Doc.Text()
+	}
 	for _, m := range members.List {
 		for _, name := range m.Names {
 			if name.IsExported() && !says(m.Doc, m.Comment) && !strings.Contains(about, name.Name) {
-				out = append(out, f.at(name.Pos(), "doc", "exported %s %s.%s has no comment and the type's comment does not name it", kind, typ, name.Name))
+				out = append(out, f.at(name.Pos(), "doc", "exported %s %s.%s has no comment and no comment of the type names it", kind, typ, name.Name))
 			}
 		}
 	}

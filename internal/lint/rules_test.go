@@ -62,7 +62,9 @@ func TestRulesBite(t *testing.T) {
 		{"option without a comment", "rdd/a.go", doc("rdd", "// TOptions are options.\ntype TOptions struct { Size int }"), "doc"},
 		{"option named by its type", "rdd/a.go", doc("rdd", "// TOptions are options: Size in bytes.\ntype TOptions struct { Size int }"), ""},
 		{"well-known method", "rdd/a.go", doc("rdd", "// T is a type.\ntype T struct{}\nfunc (T) String() string { return \"\" }"), ""},
-		{"interface method without a comment", "rdd/a.go", doc("rdd", "// T is a type.\ntype T interface { M() }"), "doc"},
+		{"interface method without a comment", "rdd/a.go", doc("rdd", "// T is a type.\ntype T interface { M(); N() }"), "doc"},
+		{"interface methods with one comment", "rdd/a.go", doc("rdd", "// T is a type.\ntype T interface {\n// M and N are methods.\nM(); N() }"), ""},
+		{"interface of one method", "rdd/a.go", doc("rdd", "// T is a type.\ntype T interface { M() }"), ""},
 		{"constant without a comment", "rdd/a.go", doc("rdd", "const C = 1"), "doc"},
 		{"constants with a group comment", "rdd/a.go", doc("rdd", "// The two.\nconst (\nC = 1\nD = 2\n)"), ""},
 
