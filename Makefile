@@ -47,7 +47,7 @@ fuzz: ## every Fuzz target of every package for FUZZTIME (default 5s) each
 	echo "fuzz: $$found targets, $(FUZZTIME) each"; [ $$found -gt 0 ]
 
 lint: ## gofmt, vet (with all build tags), staticcheck, tidy modules, the rules of internal/lint
-	@bad=$$(git ls-files -co --exclude-standard '*.go' | while read -r f; do [ ! -f "$$f" ] || echo "$$f"; done | xargs -r gofmt -l -s); \
+	@bad=$$(gofmt -s -l .); \
 	if [ -n "$$bad" ]; then echo "not formatted (gofmt -s):"; echo "$$bad"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags invariants ./...
