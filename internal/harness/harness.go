@@ -72,9 +72,6 @@ type Engine interface {
 	ZeroTime() time.Time
 	// Epoch is the newest committed epoch.
 	Epoch() uint64
-	// ChainLength is the greatest delta chain length of the operator's
-	// partitions.
-	ChainLength(operator string) (int, error)
 }
 
 // Harness carries hooks and knobs into a context and its events out of it. Use

@@ -1,0 +1,82 @@
+package dstream
+
+import (
+	"context"
+
+	"github.com/statemill/statemill/rdd"
+)
+
+// batchRun is one batch: the RDD of each stream, made when first asked for and
+// then the same for all consumers. The driver goroutine owns it; once its batch
+// is committed only what it holds is used, until it is forgotten.
+type batchRun struct {
+	run   *run
+	batch Batch
+	ctx   context.Context
+	slots []slot
+
+	shuffles     map[int]any // *rdd.Shuffled of PartitionBy streams, by node
+	afterCompute []func()    // lets go of what only the stateful stages read
+}
+
+type slot struct {
+	made bool
+	rdd  any
+	err  error
+	drop []func() // for this stream alone, when it is forgotten
+}
+
+func newBatchRun(r *run, ctx context.Context, b Batch) *batchRun {
+	return &batchRun{run: r, batch: b, ctx: ctx, slots: make([]slot, len(r.ssc.nodes)), shuffles: map[int]any{}}
+}
+
+// get gives the RDD of a stream in this batch.
+func (b *batchRun) get(n *node) (any, error) {
+	s := &b.slots[n.id]
+	if s.made {
+		return s.rdd, s.err
+	}
+	s.made = true
+	s.rdd, s.err = n.build(b)
+	if s.err == nil && n.kept && !n.stable {
+		var drop func()
+		s.rdd, drop = n.keep(s.rdd)
+		s.drop = append(s.drop, drop)
+	}
+	return s.rdd, s.err
+}
+
+// atForget lets something go when the stream forgets the batch.
+func (b *batchRun) atForget(n *node, f func()) {
+	b.slots[n.id].drop = append(b.slots[n.id].drop, f)
+}
+
+// own notes that the batch owns what r's own stage wrote.
+func own[T any](b *batchRun, n *node, r *rdd.RDD[T]) *rdd.RDD[T] {
+	b.atForget(n, r.Release)
+	return r
+}
+
+// computed lets go of what the stateful stages have read.
+func (b *batchRun) computed() {
+	for _, f := range b.afterCompute {
+		f()
+	}
+	b.afterCompute = nil
+}
+
+// dropAll lets go of everything.
+func (b *batchRun) dropAll() {
+	b.computed()
+	for i := range b.slots {
+		b.drop(i)
+	}
+}
+
+// drop forgets one stream's part of the batch.
+func (b *batchRun) drop(i int) {
+	for _, f := range b.slots[i].drop {
+		f()
+	}
+	b.slots[i] = slot{}
+}

@@ -1,0 +1,309 @@
+package dstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sync"
+
+	"github.com/statemill/statemill/internal/clock"
+	"github.com/statemill/statemill/vfs"
+)
+
+// Job builds a graph on a context. It is a value: the same job can run in any
+// number of contexts, and in the test kit.
+type Job func(ssc *StreamingContext) error
+
+// state is the life of a context; it only goes forward.
+type state int
+
+const (
+	initialized state = iota
+	active
+	stopped
+)
+
+// StreamingContext is not a context.Context: it is one graph of streams, and
+// its run. It is called ssc by convention. A context runs once. Operators are
+// added from one goroutine before the start; the other methods may be called
+// from any goroutine.
+type StreamingContext struct {
+	mu      sync.Mutex // protects what follows, until the start freezes the graph
+	cfg     config
+	nodes   []*node
+	outputs []*output
+	faults  []*Fault
+	state   state
+	run     *run // set by Start
+	doneErr error
+}
+
+// NewStreamingContext makes an empty context with the given batch interval,
+// which must be more than 0. Wrong options are reported by Validate, Start and
+// Run.
+func NewStreamingContext(interval time.Duration, opts ...ContextOption) *StreamingContext {
+	ssc := &StreamingContext{cfg: config{
+		interval:  interval,
+		out:       vfs.Stdout(),
+		maxQueued: defaultMaxQueued,
+		ioRetry:   defaultIORetry,
+		clock:     clock.System(),
+	}}
+	if interval <= 0 {
+		ssc.cfg.fault(caller(), "dstream.NewStreamingContext",
+			fmt.Errorf("the batch interval is %v: want more than 0", interval))
+	}
+	for i, o := range opts {
+		if o == nil {
+			ssc.cfg.fault(caller(), "dstream.NewStreamingContext", fmt.Errorf("option %d is nil", i))
+			continue
+		}
+		o(&ssc.cfg)
+	}
+	return ssc
+}
+
+// New is NewStreamingContext.
+func New(interval time.Duration, opts ...ContextOption) *StreamingContext {
+	return NewStreamingContext(interval, opts...)
+}
+
+// Run makes a context, lets the job build its graph, and runs it until ctx is
+// cancelled or the run ends by itself. See StreamingContext.Run.
+func Run(ctx context.Context, interval time.Duration, job Job, opts ...ContextOption) error {
+	ssc := NewStreamingContext(interval, opts...)
+	if job == nil {
+		ssc.cfg.fault(caller(), "dstream.Run", errors.New("the job is nil"))
+	} else if err := job(ssc); err != nil {
+		return err
+	}
+	return ssc.Run(ctx)
+}
+
+// Interval is the batch interval.
+func (ssc *StreamingContext) Interval() time.Duration { return ssc.cfg.interval }
+
+// addFault notes a fault of the call that made n; mu is held.
+func (ssc *StreamingContext) addFault(n *node, err error) {
+	ssc.faults = append(ssc.faults, &Fault{Caller: n.caller, Call: "dstream." + n.kind, Err: err})
+}
+
+// addable says whether the graph may still grow; mu is held.
+func (ssc *StreamingContext) addable() error {
+	const text = "adding inputs, transformations and outputs is not possible: %w"
+	switch ssc.state {
+	case active:
+		return fmt.Errorf(text, ErrStarted)
+	case stopped:
+		return fmt.Errorf(text, ErrStopped)
+	}
+	return nil
+}
+
+// wakeLate ends a run whose job adds to the graph too late: going on would hide
+// that the addition does nothing. mu is held.
+func (ssc *StreamingContext) wakeLate() {
+	if ssc.run != nil {
+		ssc.run.requestStop()
+	}
+}
+
+// Validate reports everything that is wrong with the options and the graph as
+// one *ValidationError, or nil. It may be called at any time.
+func (ssc *StreamingContext) Validate() error {
+	ssc.mu.Lock()
+	defer ssc.mu.Unlock()
+	return ssc.validate(caller())
+}
+
+// validate gathers the faults; mu is held.
+func (ssc *StreamingContext) validate(at string) error {
+	faults := append(append([]*Fault(nil), ssc.cfg.faults...), ssc.faults...)
+	if len(ssc.outputs) == 0 {
+		faults = append(faults, &Fault{Caller: at, Call: "dstream.StreamingContext", Err: ErrNoOutputs})
+	}
+	faults = append(faults, ssc.duplicateNames()...)
+	faults = append(faults, ssc.checkpointFaults()...)
+	faults = append(faults, ssc.endFaults(at)...)
+	if len(faults) == 0 {
+		return nil
+	}
+	return &ValidationError{Faults: faults}
+}
+
+// duplicateNames finds names that two sources, or two stateful operators, or
+// two outputs share: the test kit, and later the checkpoint, find them by name.
+func (ssc *StreamingContext) duplicateNames() (faults []*Fault) {
+	first := map[string]string{}
+	clash := func(what, name, at, call string) {
+		if name == "" {
+			return
+		}
+		key := what + name
+		if before, ok := first[key]; ok {
+			faults = append(faults, &Fault{Caller: at, Call: "dstream." + call,
+				Err: fmt.Errorf("two %s are named %q: the other one is at %s", what, name, before)})
+			return
+		}
+		first[key] = at
+	}
+	for _, n := range ssc.nodes {
+		switch {
+		case n.src != nil:
+			clash("sources", n.name, n.caller, n.kind)
+		case n.op != nil:
+			clash("stateful operators", n.name, n.caller, n.kind)
+		}
+	}
+	for _, o := range ssc.outputs {
+		clash("outputs", o.name, o.caller, o.kind)
+	}
+	return faults
+}
+
+// checkpointFaults lists stateful operators without a name: a checkpoint finds
+// their state by it.
+func (ssc *StreamingContext) checkpointFaults() (faults []*Fault) {
+	if ssc.cfg.checkpoint == "" {
+		return nil
+	}
+	for _, n := range ssc.nodes {
+		if n.op != nil && n.name == "" {
+			faults = append(faults, &Fault{Caller: n.caller, Call: "dstream." + n.kind,
+				Err: errors.New("the stateful operator has no name, and a checkpoint is set: call Named on its StateSpec")})
+		}
+	}
+	return faults
+}
+
+// endFaults refuses WithStopWhenDone over sources that never end.
+func (ssc *StreamingContext) endFaults(at string) (faults []*Fault) {
+	if !ssc.cfg.stopWhenDone {
+		return nil
+	}
+	for _, n := range ssc.nodes {
+		if n.src != nil && !n.src.bounded() {
+			faults = append(faults, &Fault{Caller: n.caller, Call: "dstream." + n.kind,
+				Err: fmt.Errorf("WithStopWhenDone is set, and the source %q never ends", n.label())})
+		}
+	}
+	return faults
+}
+
+// Start validates the job, opens its sources and starts its run on goroutines
+// of its own. It returns when the run has begun; Wait waits for its end. A
+// start that fails stops the context.
+func (ssc *StreamingContext) Start() error {
+	return ssc.start(context.Background(), caller())
+}
+
+func (ssc *StreamingContext) start(ctx context.Context, at string) error {
+	ssc.mu.Lock()
+	switch ssc.state {
+	case active:
+		ssc.mu.Unlock()
+		return fmt.Errorf("dstream: start: %w", ErrStarted)
+	case stopped:
+		ssc.mu.Unlock()
+		return fmt.Errorf("dstream: start: %w", ErrStopped)
+	}
+	if err := ssc.validate(at); err != nil {
+		ssc.state = stopped
+		ssc.mu.Unlock()
+		return err
+	}
+	ssc.state = active
+	ssc.freeze()
+	r := newRun(ssc)
+	ssc.run = r
+	ssc.mu.Unlock()
+	if err := r.open(ctx); err != nil {
+		r.closeSources()
+		ssc.ended(err)
+		close(r.done)
+		return err
+	}
+	go r.drive()
+	return nil
+}
+
+// ended notes the end of the run.
+func (ssc *StreamingContext) ended(err error) {
+	ssc.mu.Lock()
+	ssc.state = stopped
+	ssc.doneErr = err
+	h := ssc.cfg.harness
+	ssc.mu.Unlock()
+	if h != nil {
+		h.Ended(err)
+	}
+}
+
+// Run starts the context and runs until ctx is cancelled, a stop is asked for,
+// the sources are done (WithStopWhenDone), or a batch fails.
+//
+// Cancelling ctx is no error: the running batch is finished and committed, no
+// further batch begins, and Run returns nil. If the batch does not end within
+// WithStopTimeout it is aborted and Run returns a *StopTimeoutError.
+func (ssc *StreamingContext) Run(ctx context.Context) error {
+	if err := ssc.start(ctx, caller()); err != nil {
+		if errors.Is(err, ErrStarted) || ctx.Err() == nil {
+			return err
+		}
+		return err
+	}
+	r := ssc.run
+	select {
+	case <-r.done:
+		return ssc.result()
+	case <-ctx.Done():
+	}
+	return r.stop(context.Background())
+}
+
+// Stop ends the run: the running batch is finished and committed, then all
+// sources are closed. It returns when that is done, with the run's error. When
+// ctx ends first, or WithStopTimeout passes, the batch is aborted and Stop
+// returns a *StopTimeoutError. Stopping a context that never ran, or has ended,
+// is no error. It must not be called from a function that the run itself calls.
+func (ssc *StreamingContext) Stop(ctx context.Context) error {
+	if inside() {
+		return errInside("Stop")
+	}
+	ssc.mu.Lock()
+	r := ssc.run
+	if r == nil {
+		ssc.state = stopped
+		ssc.mu.Unlock()
+		return nil
+	}
+	ssc.mu.Unlock()
+	return r.stop(ctx)
+}
+
+// Wait waits until the run has ended and returns its error.
+func (ssc *StreamingContext) Wait() error {
+	if inside() {
+		return errInside("Wait")
+	}
+	ssc.mu.Lock()
+	r := ssc.run
+	ssc.mu.Unlock()
+	if r == nil {
+		return fmt.Errorf("dstream: wait: %w", ErrNotStarted)
+	}
+	<-r.done
+	return ssc.result()
+}
+
+// result is the run's error: a late addition to the graph counts as one.
+func (ssc *StreamingContext) result() error {
+	ssc.mu.Lock()
+	defer ssc.mu.Unlock()
+	if ssc.doneErr == nil && len(ssc.faults) > 0 {
+		return &ValidationError{Faults: ssc.faults}
+	}
+	return ssc.doneErr
+}

@@ -1,0 +1,127 @@
+package dstream
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The classes of errors of this package; use errors.Is.
+var (
+	// ErrInvalid is the class of every *ValidationError.
+	ErrInvalid = errors.New("dstream: the job is not valid")
+	// ErrNoOutputs: a graph without outputs has nothing to do.
+	ErrNoOutputs = errors.New("no output operations registered, so nothing to execute: call Print, Foreach or ForeachRDD on a stream")
+	// ErrStarted: the call is only legal before the start. A context runs once:
+	// make a new one.
+	ErrStarted = errors.New("the context has already been started")
+	// ErrStopped: the context has already been stopped. A context runs once:
+	// make a new one.
+	ErrStopped = errors.New("the context has already been stopped")
+	// ErrNotStarted: the call needs a running context.
+	ErrNotStarted = errors.New("the context has not been started")
+	// ErrStopTimeout is the class of every *StopTimeoutError.
+	ErrStopTimeout = errors.New("dstream: the running batch did not end within the stop timeout")
+	// ErrForgotten is the class of every *ForgottenError.
+	ErrForgotten = errors.New("dstream: the batch is no longer remembered")
+	// ErrCheckpointUnavailable: durable state is not built yet.
+	ErrCheckpointUnavailable = errors.New("checkpointing is not available yet: leave WithCheckpoint out, state lives in memory only")
+	// ErrOtherContext: streams of two contexts cannot meet in one operator.
+	ErrOtherContext = errors.New("the stream belongs to another context")
+)
+
+// Fault is one thing that is wrong with a job, at the line that said it.
+type Fault struct {
+	Caller string // file:line of the user's call
+	Call   string // the call at fault, such as "dstream.Map"
+	Err    error
+}
+
+func (f *Fault) Error() string { return fmt.Sprintf("%s: %s: %v", f.Caller, f.Call, f.Err) }
+
+// Unwrap gives the cause.
+func (f *Fault) Unwrap() error { return f.Err }
+
+// ValidationError holds everything that is wrong with a job: all faults of its
+// options and of its graph, in the order in which they were made. Nothing has
+// run.
+type ValidationError struct{ Faults []*Fault }
+
+func (e *ValidationError) Error() string {
+	if len(e.Faults) == 1 {
+		return ErrInvalid.Error() + ": " + e.Faults[0].Error()
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v: %d faults:", ErrInvalid, len(e.Faults))
+	for _, f := range e.Faults {
+		b.WriteString("\n\t")
+		b.WriteString(f.Error())
+	}
+	return b.String()
+}
+
+// Unwrap gives ErrInvalid and all faults.
+func (e *ValidationError) Unwrap() []error {
+	errs := []error{ErrInvalid}
+	for _, f := range e.Faults {
+		errs = append(errs, f)
+	}
+	return errs
+}
+
+// BatchError says which batch ended the run. Nothing of the batch is committed:
+// the newest readable state is that of the epoch before.
+type BatchError struct {
+	Batch Batch
+	Phase string // "plan", "compute", "output", "commit"
+	Name  string // source, operator or output; may be empty
+	Err   error
+}
+
+func (e *BatchError) Error() string {
+	name := ""
+	if e.Name != "" {
+		name = fmt.Sprintf(" %q", e.Name)
+	}
+	return fmt.Sprintf("dstream: epoch %d (batch time %s): %s%s: %v",
+		e.Batch.Epoch, e.Batch.Time.Format(time.RFC3339Nano), e.Phase, name, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *BatchError) Unwrap() error { return e.Err }
+
+// StopTimeoutError says what was still in user code when the stop timeout
+// passed or a second stop came. The epoch is aborted; a goroutine that does not
+// return from user code cannot be ended from outside.
+type StopTimeoutError struct {
+	Batch Batch
+	Tasks []string // "operator partition 3, record topic 0 offset 17"
+}
+
+func (e *StopTimeoutError) Error() string {
+	if len(e.Tasks) == 0 {
+		return fmt.Sprintf("%v: epoch %d was aborted", ErrStopTimeout, e.Batch.Epoch)
+	}
+	return fmt.Sprintf("%v: epoch %d was aborted; still in user code: %s",
+		ErrStopTimeout, e.Batch.Epoch, strings.Join(e.Tasks, "; "))
+}
+
+// Is makes errors.Is(err, ErrStopTimeout) true.
+func (e *StopTimeoutError) Is(target error) bool { return target == ErrStopTimeout }
+
+// ForgottenError says that a batch's data were asked for after they had been
+// dropped. Remember them longer: WithRemember, or Remember on the stream.
+type ForgottenError struct {
+	Stream   string
+	Time     time.Time
+	Remember time.Duration
+}
+
+func (e *ForgottenError) Error() string {
+	return fmt.Sprintf("dstream: stream %q: the batch of %s is no longer remembered: the stream remembers %v (see WithRemember and DStream.Remember)",
+		e.Stream, e.Time.Format(time.RFC3339Nano), e.Remember)
+}
+
+// Is makes errors.Is(err, ErrForgotten) true.
+func (e *ForgottenError) Is(target error) bool { return target == ErrForgotten }

@@ -1,0 +1,211 @@
+package dstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/statemill/statemill/internal/clock"
+	"github.com/statemill/statemill/internal/pool"
+	"github.com/statemill/statemill/rdd"
+)
+
+// executor runs the tasks of a run's stages and actions: workers, retries, and
+// the guarded mode of the Skip policy. It may be used from several goroutines.
+type executor struct {
+	workers  int
+	retries  int          // of a partition whose function failed
+	policy   RecordPolicy // Skip: guarded rerun
+	ioRetry  time.Duration
+	retryNow bool
+	clock    clock.Clock
+	pools    *rdd.Pools
+	hard     context.Context // its end aborts all tasks
+	tally    *tally
+}
+
+// tally is what tasks report beside their results. It is shared by the
+// executors of a run.
+type tally struct {
+	mu      sync.Mutex
+	busy    map[*rdd.Task]string // tasks that run, for the stop timeout
+	skipped map[skipKey]int64    // of the running epoch
+	retried map[string]int64     // reads tried again, by source
+}
+
+type skipKey struct{ operator, stream string }
+
+func newTally() *tally {
+	return &tally{busy: map[*rdd.Task]string{}, skipped: map[skipKey]int64{}, retried: map[string]int64{}}
+}
+
+func (t *tally) enter(k *rdd.Task) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.busy[k] = fmt.Sprintf("%s partition %d", k.Name, k.Partition)
+}
+
+func (t *tally) leave(k *rdd.Task) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.busy, k)
+}
+
+// tasks lists the tasks that run.
+func (t *tally) tasks() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var names []string
+	for _, n := range t.busy {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (t *tally) skip(keys []skipKey) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range keys {
+		t.skipped[k]++
+	}
+}
+
+func (t *tally) retry(source string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.retried[source]++
+}
+
+// take gives the counts of the epoch and begins new ones.
+func (t *tally) take() (skipped map[skipKey]int64, retried map[string]int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	skipped, retried = t.skipped, t.retried
+	t.skipped, t.retried = map[skipKey]int64{}, map[string]int64{}
+	return skipped, retried
+}
+
+// serial is the same executor with one worker, without retries of single
+// partitions: outputs are retried as a whole.
+func (e *executor) serial() *executor {
+	s := *e
+	s.workers, s.retries, s.policy = 1, 0, Fail
+	return &s
+}
+
+// RunStage runs all tasks of a stage.
+func (e *executor) RunStage(ctx context.Context, s *rdd.Stage) error {
+	return e.RunTasks(ctx, s.Name(), s.Tasks(), s.RunTask)
+}
+
+// RunTasks runs n tasks on the workers, each until it has succeeded once.
+func (e *executor) RunTasks(ctx context.Context, name string, n int, task func(*rdd.Task) error) error {
+	// Actions bring a context of the user's; the end of the run ends them too.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(e.hard, func() { cancel(context.Cause(e.hard)) })()
+	return pool.Run(ctx, e.workers, n, func(ctx context.Context, worker, i int) error {
+		return e.attempts(ctx, name, worker, i, task)
+	})
+}
+
+// attempts runs one partition.
+func (e *executor) attempts(ctx context.Context, name string, worker, partition int, task func(*rdd.Task) error) error {
+	var pause backoff
+	failures, guarded := 0, false
+	for attempt := 0; ; attempt++ {
+		t := &rdd.Task{Ctx: ctx, Name: name, Partition: partition, Attempt: attempt, Worker: worker, Pools: e.pools}
+		var skipped []skipKey
+		if guarded {
+			t.Guard = &rdd.Guard{Skip: func(_ *rdd.Task, err *rdd.RecordError) error {
+				skipped = append(skipped, skipKey{err.Operator, err.Stream})
+				return nil
+			}}
+		}
+		err := e.attempt(t, task)
+		if err == nil {
+			e.tally.skip(skipped)
+			return nil
+		}
+		if t.Canceled(err) {
+			return err
+		}
+		var read *ReadError
+		var record *rdd.RecordError
+		switch {
+		case errors.As(err, &read):
+			if !pause.wait(ctx, e.clock, e.ioRetry, e.retryNow) {
+				return err
+			}
+			e.tally.retry(read.Source)
+		case failures < e.retries:
+			failures++
+		case e.policy == Skip && !guarded && errors.As(err, &record):
+			guarded = true
+		default:
+			return err
+		}
+	}
+}
+
+func (e *executor) attempt(t *rdd.Task, task func(*rdd.Task) error) error {
+	e.tally.enter(t)
+	defer e.tally.leave(t)
+	return task(t)
+}
+
+// The pauses between retries of I/O: they double from first to longest.
+const (
+	firstPause   = 50 * time.Millisecond
+	longestPause = 5 * time.Second
+	// retriesAtOnce bounds retries that do not wait (test kit only).
+	retriesAtOnce = 10
+)
+
+// backoff waits between retries of one piece of I/O, up to a limit of time
+// since the first failure.
+type backoff struct {
+	began time.Time
+	next  time.Duration
+	tries int
+}
+
+// wait says whether to try again, after a pause.
+func (b *backoff) wait(ctx context.Context, k clock.Clock, limit time.Duration, now bool) bool {
+	b.tries++
+	if now {
+		return b.tries <= retriesAtOnce && limit > 0 && ctx.Err() == nil
+	}
+	if b.next == 0 {
+		b.began, b.next = k.Now(), firstPause
+	}
+	left := limit - k.Now().Sub(b.began)
+	if left <= 0 {
+		return false
+	}
+	timer := k.NewTimer(min(b.next, left))
+	defer timer.Stop()
+	b.next = min(2*b.next, longestPause)
+	select {
+	case <-timer.C():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// call runs a user's function that is called on the driver, and turns its panic
+// into an error.
+func call[R any](name string, f func() (R, error)) (out R, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%s: %w", name, &rdd.PanicError{Value: v, Stack: debug.Stack()})
+		}
+	}()
+	return f()
+}

@@ -1,0 +1,149 @@
+package dstream
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+
+	"github.com/statemill/statemill/rdd"
+)
+
+// outputContext is one attempt of an output.
+type outputContext struct {
+	ctx     context.Context
+	attempt int
+}
+
+// ForeachRDD runs f over the RDD of every batch, after the batch's state is
+// sealed and before it is committed, in the order in which outputs were
+// registered. An error of f fails the output: it is run again as often as
+// WithTaskRetries says, over the same kept records, and then ends the run. So f
+// may see a batch more than once, and must do its work by the batch's epoch.
+//
+// r, and all that is made from it, is valid until f returns; r.Retain keeps it
+// longer, until r.Release.
+func ForeachRDD[T any](in Stream[T], f func(ctx context.Context, b Batch, r *rdd.RDD[T]) error, opts ...OpOption) {
+	addOutput(in, "ForeachRDD", f == nil, opts, func(b *batchRun, c *outputContext, r *rdd.RDD[T]) error {
+		view, done, err := rdd.Pin(r)
+		if err != nil {
+			return err
+		}
+		defer done()
+		return f(c.ctx, b.batch, view)
+	})
+}
+
+// Foreach calls f for every record of every batch, in order, on one goroutine.
+// See ForeachRDD for errors and retries.
+func Foreach[T any](in Stream[T], f func(ctx context.Context, b Batch, v T) error, opts ...OpOption) {
+	addOutput(in, "Foreach", f == nil, opts, func(b *batchRun, c *outputContext, r *rdd.RDD[T]) error {
+		return each(b, c, r, func(v T) error { return f(c.ctx, b.batch, v) })
+	})
+}
+
+// Print writes the batch time and the first n records of every batch to the
+// context's writer (WithOutput), and "..." if there are more.
+func Print[T any](in Stream[T], n int, opts ...OpOption) {
+	o := addOutput(in, "Print", false, opts, func(b *batchRun, c *outputContext, r *rdd.RDD[T]) error {
+		first, err := rdd.Take(c.ctx, r, n+1)
+		if err != nil {
+			return err
+		}
+		var text strings.Builder
+		const line = "-------------------------------------------\n"
+		fmt.Fprintf(&text, "%sTime: %s\n%s", line, b.batch.Time.Format("2006-01-02 15:04:05.999999999 MST"), line)
+		for i, v := range first {
+			if i == n {
+				text.WriteString("...\n")
+				break
+			}
+			text.WriteString(printed(v))
+			text.WriteByte('\n')
+		}
+		text.WriteByte('\n')
+		_, err = io.WriteString(b.run.ssc.cfg.out, text.String())
+		return err
+	})
+	if n < 0 && o.node != nil && o.node.ssc != nil {
+		o.fault(fmt.Errorf("%d records to print: want 0 or more", n))
+	}
+}
+
+// printed is the text of a record: pairs as (key,value), as Spark prints them.
+func printed(v any) string {
+	if p, ok := v.(interface{ printPair() string }); ok {
+		return p.printPair()
+	}
+	return fmt.Sprint(v)
+}
+
+// each runs f over all records of r in order: partition after partition, on one
+// goroutine, and no partition a second time.
+func each[T any](b *batchRun, c *outputContext, r *rdd.RDD[T], f func(T) error) error {
+	return rdd.ForeachPartition(c.ctx, r.WithExecutor(b.run.serial), func(_ context.Context, _ int, in iter.Seq[T]) error {
+		for v := range in {
+			if err := f(v); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// addOutput registers an output.
+func addOutput[T any](in Stream[T], kind string, isNil bool, opts []OpOption, f func(b *batchRun, c *outputContext, r *rdd.RDD[T]) error) *output {
+	p := nodeOf(in)
+	options := opOptions(opts)
+	o := &output{node: p, name: options.name, kind: kind, caller: caller()}
+	if p == nil || p.ssc == nil {
+		return o // no stream, no context to tell: the start finds no outputs
+	}
+	with := func(b *batchRun, do func(r *rdd.RDD[T]) error) error {
+		r, err := rddOf[T](b, p)
+		if err != nil {
+			return err
+		}
+		return do(r)
+	}
+	o.run = func(b *batchRun, c *outputContext) error {
+		return with(b, func(r *rdd.RDD[T]) error { return f(b, c, r) })
+	}
+	o.rows = func(b *batchRun, c *outputContext) (rows any, err error) {
+		err = with(b, func(r *rdd.RDD[T]) error {
+			got, err := rdd.Collect(c.ctx, r)
+			rows = got
+			return err
+		})
+		return rows, err
+	}
+	o.parts = func(b *batchRun, c *outputContext) (rows any, err error) {
+		err = with(b, func(r *rdd.RDD[T]) error {
+			got, err := rdd.Collect(c.ctx, rdd.Glom(r))
+			rows = got
+			return err
+		})
+		return rows, err
+	}
+	ssc := p.ssc
+	ssc.mu.Lock()
+	defer ssc.mu.Unlock()
+	if err := ssc.addable(); err != nil {
+		ssc.faults = append(ssc.faults, &Fault{Caller: o.caller, Call: "dstream." + kind, Err: err})
+		ssc.wakeLate()
+		return o
+	}
+	ssc.outputs = append(ssc.outputs, o)
+	if err := nilFunction(isNil); err != nil {
+		ssc.faults = append(ssc.faults, &Fault{Caller: o.caller, Call: "dstream." + kind, Err: err})
+	}
+	return o
+}
+
+func (o *output) fault(err error) {
+	ssc := o.node.ssc
+	ssc.mu.Lock()
+	defer ssc.mu.Unlock()
+	ssc.faults = append(ssc.faults, &Fault{Caller: o.caller, Call: "dstream." + o.kind, Err: err})
+}

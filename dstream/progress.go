@@ -1,0 +1,93 @@
+package dstream
+
+import (
+	"time"
+
+	"github.com/statemill/statemill/staterdd"
+)
+
+// Batch is one batch: its epoch (1, 2, 3 …), its time on the grid of the
+// interval (UTC), and the watermark of event time (zero: none yet).
+type Batch = staterdd.Batch
+
+// Listener has optional callbacks. They are called in order from the one
+// goroutine that drives the run: a slow one delays the next batch. They may
+// read the context (Progress, Slice); Stop, Wait and Run in one are errors.
+type Listener struct {
+	// Started: the context runs; zero is one interval before the first batch.
+	Started func(zero time.Time)
+	// BatchStarted: the batch's sources are planned.
+	BatchStarted func(Batch)
+	// BatchCompleted: the batch is committed.
+	BatchCompleted func(Progress)
+	// BatchFailed: the batch was given up; the run ends with this error.
+	BatchFailed func(Batch, error)
+	// OutputFailed: an attempt of an output failed.
+	OutputFailed func(Batch, string, error)
+	// TickSkipped: a tick passed while MaxQueuedBatches others were waiting.
+	TickSkipped func(time.Time)
+}
+
+// Progress is what one committed batch did. Durations are by the context's
+// clock.
+type Progress struct {
+	Batch     Batch
+	Interval  time.Duration
+	InputRows int64 // records read from all sources
+
+	SchedulingDelay time.Duration // batch time to the start of the batch
+	ProcessingDelay time.Duration // start of the batch to its commit
+	TotalDelay      time.Duration // sum of the two
+	Phases          Phases
+
+	Sources   []SourceProgress
+	Operators []OperatorProgress
+	Outputs   []OutputProgress
+
+	SkippedRecords int64 // records dropped by the Skip policy
+	SkippedTicks   int64 // ticks since the start that got no batch
+	Queued         int   // ticks waiting behind this batch
+}
+
+// Phases are the parts of the processing delay.
+type Phases struct{ Plan, Compute, Output, Commit time.Duration }
+
+// SourceProgress is one source's part of a batch.
+type SourceProgress struct {
+	Name       string
+	InputRows  int64
+	Ranges     []RangeProgress
+	Duplicates int64 // records below the expected offset, dropped
+	Gaps       int64 // offsets that no record had
+	Skipped    int64 // records dropped by the Skip policy
+	Retries    int64 // failed plans and reads that were tried again
+}
+
+// RangeProgress is what a batch read of one source partition: [From, Until).
+type RangeProgress struct {
+	Partition   string
+	From, Until int64
+	InputRows   int64
+}
+
+// OperatorProgress is one stateful operator's part of a batch.
+type OperatorProgress struct {
+	Name       string
+	Partitions int
+	Keys       int64 // live keys after the batch
+	Calls      int64 // calls of the function with a value
+	TimedOut   int64 // keys that timed out, and deadlines that fired
+	Changed    int64 // keys written, refreshed or removed
+	Inserted   int64 // keys that got a state
+	Removed    int64 // keys that lost it, time-outs among them
+	Skipped    int64 // records dropped by the Skip policy
+	HeapBytes  int64 // of the state maps, without what states point to
+}
+
+// OutputProgress is one output's part of a batch.
+type OutputProgress struct {
+	Name     string
+	Kind     string
+	Attempts int
+	Duration time.Duration
+}

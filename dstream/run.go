@@ -1,0 +1,228 @@
+package dstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/statemill/statemill/internal/clock"
+	"github.com/statemill/statemill/internal/harness"
+	"github.com/statemill/statemill/rdd"
+)
+
+// run is the run of a context. One driver goroutine (drive) owns everything
+// that is not said to be shared; workers and callers of Stop see only what mu
+// protects, and the channels.
+type run struct {
+	ssc        *StreamingContext
+	harness    *harness.Harness // nil outside tests
+	clock      clock.Clock
+	workers    int
+	stateBlock int
+	secret     uint64
+	pools      *rdd.Pools
+	exec       *executor // for stages and actions
+	serial     *executor // for Foreach
+	background sync.WaitGroup
+
+	hard  context.Context // ends when the run is aborted
+	abort context.CancelCauseFunc
+	soft  context.Context // ends when no further batch shall begin
+	end   context.CancelFunc
+	done  chan struct{} // closed when the driver has ended
+
+	inputs     []*input
+	ops        []*node
+	remembered []*batchRun // oldest first
+	skipped    int64       // ticks
+	zero       time.Time
+
+	mu          sync.Mutex // protects epoch, last, doing, and the operators' current versions
+	epoch       uint64     // newest committed one
+	committedAt time.Time  // its batch time
+	last        Batch      // the running one
+	doing       string     // the output or listener that runs on the driver
+	latest      *Progress
+}
+
+func newRun(ssc *StreamingContext) *run {
+	c := &ssc.cfg
+	r := &run{
+		ssc: ssc, harness: c.harness, clock: c.clock,
+		workers: c.parallelism, secret: rand.Uint64(), pools: new(rdd.Pools),
+		done: make(chan struct{}),
+	}
+	if r.workers == 0 {
+		r.workers = runtime.GOMAXPROCS(0)
+	}
+	r.hard, r.abort = context.WithCancelCause(context.Background())
+	r.soft, r.end = context.WithCancel(context.Background())
+	workers := r.workers
+	if h := c.harness; h != nil {
+		if h.Workers() > 0 {
+			workers = h.Workers()
+		}
+		r.stateBlock = h.BlockSize()
+	}
+	r.exec = &executor{
+		workers: workers, retries: c.taskRetries, policy: c.policy, ioRetry: c.ioRetry,
+		retryNow: c.harness != nil && c.harness.RetriesAtOnce(),
+		clock:    c.clock, pools: r.pools, hard: r.hard, tally: newTally(),
+	}
+	r.serial = r.exec.serial()
+	for _, n := range ssc.nodes {
+		switch {
+		case !n.live:
+		case n.src != nil:
+			r.inputs = append(r.inputs, n.src)
+		case n.op != nil:
+			r.ops = append(r.ops, n)
+		}
+	}
+	return r
+}
+
+// open makes the operators and opens the sources.
+func (r *run) open(ctx context.Context) error {
+	var faults []*Fault
+	for _, n := range r.ops {
+		if err := n.op.prepare(r); err != nil {
+			faults = append(faults, &Fault{Caller: n.caller, Call: "dstream." + n.kind, Err: err})
+		}
+	}
+	if h := r.harness; h != nil {
+		for _, name := range h.Unused() {
+			faults = append(faults, &Fault{Caller: "milltest", Call: "Input", Err: fmt.Errorf("the job has no source named %q", name)})
+		}
+	}
+	if len(faults) > 0 {
+		return &ValidationError{Faults: faults}
+	}
+	for _, in := range r.inputs {
+		err := r.retry(ctx, in, func() error { return in.src.Open(ctx, nil) })
+		if err != nil {
+			return fmt.Errorf("dstream: start: open: %w", err)
+		}
+		in.opened = true
+	}
+	now := r.clock.Now()
+	r.zero = now.Truncate(r.ssc.cfg.interval)
+	if h := r.harness; h != nil {
+		h.Attach(r)
+	}
+	return nil
+}
+
+// closeSources closes what open has opened.
+func (r *run) closeSources() error {
+	var errs []error
+	for _, in := range r.inputs {
+		if in.opened {
+			in.opened = false
+			if err := in.src.Close(); err != nil {
+				errs = append(errs, fmt.Errorf("dstream: close: %w", &ReadError{Source: in.name(), Err: err}))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// retry does a piece of I/O of a source until it succeeds, its limit passes, or
+// ctx ends. The error is a *ReadError.
+func (r *run) retry(ctx context.Context, in *input, do func() error) error {
+	var pause backoff
+	for {
+		_, err := call(in.name(), func() (struct{}, error) { return struct{}{}, do() })
+		if err == nil {
+			return nil
+		}
+		var read *ReadError
+		if !errors.As(err, &read) {
+			err = &ReadError{Source: in.name(), Err: err}
+		}
+		if ctx.Err() != nil || !pause.wait(ctx, r.clock, r.exec.ioRetry, r.exec.retryNow) {
+			return err
+		}
+		in.retries++
+	}
+}
+
+// requestStop lets no further batch begin.
+func (r *run) requestStop() { r.end() }
+
+func (r *run) stopping() bool { return r.soft.Err() != nil }
+
+// stopGrace is how long an aborted batch may take to come back from user code
+// before it is left alone.
+const stopGrace = time.Second
+
+// stop ends the run; see StreamingContext.Stop.
+func (r *run) stop(ctx context.Context) error {
+	r.requestStop()
+	limit := r.ssc.cfg.stopTimeout
+	if limit == 0 {
+		limit = defaultStopBatches * r.ssc.cfg.interval
+	}
+	timer := r.clock.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-r.done:
+		return r.ssc.result()
+	case <-timer.C():
+	case <-ctx.Done():
+	}
+	late := r.timeoutError()
+	r.abort(late)
+	grace := r.clock.NewTimer(stopGrace)
+	defer grace.Stop()
+	select {
+	case <-r.done:
+		return r.ssc.result()
+	case <-grace.C():
+		return late
+	}
+}
+
+func (r *run) timeoutError() *StopTimeoutError {
+	tasks := r.exec.tally.tasks()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.doing != "" {
+		tasks = append(tasks, r.doing)
+	}
+	return &StopTimeoutError{Batch: r.last, Tasks: tasks}
+}
+
+// do runs a user's function on the driver under the name that a stop timeout
+// shows.
+func (r *run) do(name string, f func() error) error {
+	set := func(s string) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.doing = s
+	}
+	set(name)
+	defer set("")
+	_, err := call(name, func() (struct{}, error) { return struct{}{}, f() })
+	return err
+}
+
+// listen calls one callback of every listener.
+func (r *run) listen(f func(l *Listener)) error {
+	if len(r.ssc.cfg.listeners) == 0 {
+		return nil
+	}
+	return r.do("listener", func() error {
+		for i := range r.ssc.cfg.listeners {
+			f(&r.ssc.cfg.listeners[i])
+		}
+		return nil
+	})
+}
+
+// inBackground runs f beside the batches; the run's end waits for it.
+func (r *run) inBackground(f func()) { r.background.Go(f) }

@@ -1,0 +1,89 @@
+package dstream
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/statemill/statemill/rdd"
+)
+
+// BatchRDD is the RDD of one batch of a stream.
+type BatchRDD[T any] struct {
+	Time time.Time
+	RDD  *RDD[T]
+}
+
+// Slice gives the RDDs of the committed batches of a stream with times from
+// from to until, both included. Times off the grid of batches are moved down to
+// it. The stream must be one that is kept: one with two or more consumers or
+// with an output, or one set to Cache or Remember.
+//
+// Each RDD is retained for the caller, who must Release it. A batch that the
+// stream no longer remembers is a *ForgottenError; batches before the first one
+// are left out.
+func Slice[T any](in Stream[T], from, until time.Time) ([]BatchRDD[T], error) {
+	n := nodeOf(in)
+	if n == nil || n.ssc == nil {
+		return nil, fmt.Errorf("dstream: slice of a nil stream")
+	}
+	n.ssc.mu.Lock()
+	r := n.ssc.run
+	n.ssc.mu.Unlock()
+	if r == nil {
+		return nil, fmt.Errorf("dstream: slice of %q: %w", n.label(), ErrNotStarted)
+	}
+	if !n.kept && !n.stable {
+		return nil, fmt.Errorf("dstream: slice of %q: its records are not kept: call Cache or Remember on the stream", n.label())
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []BatchRDD[T]
+	release := func() {
+		for _, s := range out {
+			s.RDD.Release()
+		}
+	}
+	for t := r.gridTime(from); !t.After(r.gridTime(until)); t = t.Add(n.slide) {
+		if !t.After(r.zero) {
+			continue
+		}
+		if t.After(r.committedAt) {
+			break
+		}
+		kept, ok, err := r.remembers(n, t)
+		if err == nil && ok {
+			typed := kept.(*rdd.RDD[T])
+			if err = typed.Retain(); err == nil {
+				out = append(out, BatchRDD[T]{t.UTC(), typed})
+			}
+		}
+		if err != nil {
+			release()
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// gridTime moves t down to the grid of batch times.
+func (r *run) gridTime(t time.Time) time.Time {
+	d := r.ssc.cfg.interval
+	return r.zero.Add(t.Sub(r.zero).Truncate(d))
+}
+
+// remembers gives the RDD of a stream at a batch time; ok is false for a tick
+// that got no batch. mu is held.
+func (r *run) remembers(n *node, t time.Time) (kept any, ok bool, err error) {
+	for _, b := range r.remembered {
+		if b.batch.Time.Equal(t) {
+			if s := b.slots[n.id]; s.made {
+				return s.rdd, true, s.err
+			}
+			break
+		}
+	}
+	if t.After(r.committedAt.Add(-r.rememberOf(n))) {
+		return nil, false, nil
+	}
+	return nil, false, &ForgottenError{Stream: n.label(), Time: t.UTC(), Remember: r.rememberOf(n)}
+}

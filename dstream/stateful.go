@@ -1,0 +1,265 @@
+package dstream
+
+import (
+	"fmt"
+
+	"github.com/statemill/statemill/internal/harness"
+	"github.com/statemill/statemill/partitioner"
+	"github.com/statemill/statemill/rdd"
+	"github.com/statemill/statemill/staterdd"
+)
+
+// Call is one call of a keyed operator: its batch, the key's state, Emit and
+// SetDeadline. It is valid during the call only.
+type Call[S, M any] = staterdd.Call[S, M]
+
+// MapWithStateDStream is the stream of a stateful operator's outputs, with its
+// state beside it.
+type MapWithStateDStream[K comparable, S, M any] struct {
+	*DStream[M]
+	snapshots func() *DStream[Pair[K, S]]
+}
+
+// StateSnapshots is the stream of all live keys with their state after each
+// batch, in no order.
+func (s *MapWithStateDStream[K, S, M]) StateSnapshots() *DStream[Pair[K, S]] { return s.snapshots() }
+
+// MapWithState keeps state per key: the spec's function is called for every
+// record, in order, with the key's state. The stream gives what it emits: for
+// each batch first the outputs of the records, then those of the keys that timed
+// out.
+//
+// The operator's name is the spec's. Partitions that are not given are as many
+// as the context's parallelism.
+func MapWithState[K comparable, V, S, M any](in Stream[Pair[K, V]], spec StateSpec[K, V, S, M]) *MapWithStateDStream[K, S, M] {
+	return addStateful(in, "MapWithState", spec)
+}
+
+// Keyed runs f for every record (v set) and for every deadline that passed (v
+// not set): the one primitive under all stateful operators. After a deadline
+// call the key's state is removed unless the call updates it or sets a new
+// deadline. The context's parallelism is the number of partitions, unless
+// NumPartitions is given.
+func Keyed[K comparable, V, S, M any](in Stream[Pair[K, V]], name string, f func(c *Call[S, M], k K, v Option[V]) error, opts ...OpOption) *MapWithStateDStream[K, S, M] {
+	o := opOptions(opts)
+	spec := staterdd.Keyed(f).Named(name)
+	if o.partitionsSet {
+		spec = spec.NumPartitions(o.partitions)
+	}
+	return addStateful(in, "Keyed", spec)
+}
+
+func addStateful[K comparable, V, S, M any](in Stream[Pair[K, V]], kind string, spec StateSpec[K, V, S, M]) *MapWithStateDStream[K, S, M] {
+	p := nodeOf(in)
+	n := newNode(nil, kind, p)
+	n.name = spec.Settings().Name
+	n.stable = true
+	n.check(spec.Validate()...)
+	if c := spec.Settings().CheckpointInterval; c > 0 && n.slide > 0 && c%n.slide != 0 {
+		n.fault(fmt.Errorf("the checkpoint interval %v is not a multiple of the slide %v", c, n.slide))
+	}
+	op := &statefulOp[K, V, S, M]{node: n, parent: p, spec: spec}
+	n.op = op
+	d := bind(n, func(b *batchRun) (*rdd.RDD[M], error) {
+		if err := op.begin(b); err != nil {
+			return nil, err
+		}
+		return op.next.Mapped(), nil
+	})
+	return &MapWithStateDStream[K, S, M]{DStream: d, snapshots: func() *DStream[Pair[K, S]] { return op.snapshots(d) }}
+}
+
+// statefulNode is a stateful operator as the run sees it. The driver goroutine
+// calls its methods.
+type statefulNode interface {
+	// prepare makes the operator, before the first batch.
+	prepare(r *run) error
+	// stage computes the version that the batch is building.
+	stage() *rdd.Stage
+	// seal makes the version final; all its partitions have succeeded.
+	seal() error
+	// abort takes back the version of the running batch, sealed or not.
+	abort() error
+	// commit makes the sealed version the current one; the run's mu is held.
+	commit()
+	// progress tells about the version of the running batch.
+	progress() OperatorProgress
+	// hold gives the current version's rows as []harness.StateRow[K, S] when the
+	// returned function is called; the run's mu is held for hold alone.
+	hold() (rows func() (any, error), err error)
+	// close lets the current version go.
+	close()
+}
+
+// statefulOp is a stateful operator in a run.
+type statefulOp[K comparable, V, S, M any] struct {
+	node   *node
+	parent *node
+	spec   StateSpec[K, V, S, M]
+
+	op      *staterdd.Operator[K, V, S, M]
+	current *staterdd.MapWithStateRDD[K, S, M] // newest committed version
+	next    *staterdd.MapWithStateRDD[K, S, M] // of the running batch
+	running *rdd.Stage
+}
+
+func (o *statefulOp[K, V, S, M]) prepare(r *run) (err error) {
+	o.op, err = staterdd.NewOperator(o.spec, staterdd.Options{
+		Parallelism: r.workers,
+		Slide:       o.node.slide,
+		Secret:      r.secret,
+		BlockSize:   r.stateBlock,
+		Background:  r.inBackground,
+		Executor:    r.exec,
+	})
+	return err
+}
+
+// begin makes the version of the batch; its stage has not run yet.
+func (o *statefulOp[K, V, S, M]) begin(b *batchRun) error {
+	if o.current == nil {
+		first, err := o.op.Initial(b.batch.Time)
+		if err != nil {
+			return err
+		}
+		first.ReleaseMapped()
+		o.current = first
+	}
+	data, err := o.data(b)
+	if err != nil {
+		return err
+	}
+	next, stage, err := o.op.Advance(o.current, data, b.batch)
+	if err != nil {
+		return err
+	}
+	o.next, o.running = next, stage
+	b.atForget(o.node, next.ReleaseMapped)
+	return nil
+}
+
+// data gives the batch's records as row blocks by the operator's partitioner:
+// those of the parent if it has just made them, else a shuffle of its own, whose
+// blocks go back to the pool as soon as the version is computed.
+func (o *statefulOp[K, V, S, M]) data(b *batchRun) (*rdd.Shuffled[K, V], error) {
+	r, err := rddOf[Pair[K, V]](b, o.parent)
+	if err != nil {
+		return nil, err
+	}
+	if s, ok := b.shuffles[o.parent.id].(*rdd.Shuffled[K, V]); ok && s.Partitioner().Equal(o.op.Partitioner()) {
+		return s, nil
+	}
+	s := rdd.Shuffle(r, o.op.Partitioner())
+	b.afterCompute = append(b.afterCompute, s.Release)
+	return s, s.Err()
+}
+
+func (o *statefulOp[K, V, S, M]) stage() *rdd.Stage { return o.running }
+
+func (o *statefulOp[K, V, S, M]) seal() error {
+	if o.next == nil {
+		return nil
+	}
+	return o.next.Seal()
+}
+
+func (o *statefulOp[K, V, S, M]) abort() error {
+	if o.next == nil {
+		return nil
+	}
+	next := o.next
+	o.next, o.running = nil, nil
+	return next.Abort()
+}
+
+// commit lets the version before go: it is only held on by those who read it.
+// The outputs of the new one stay until the batch is forgotten.
+func (o *statefulOp[K, V, S, M]) commit() {
+	if o.next == nil {
+		return
+	}
+	o.current.ReleaseState()
+	o.current, o.next, o.running = o.next, nil, nil
+}
+
+func (o *statefulOp[K, V, S, M]) close() {
+	if o.current != nil {
+		o.current.ReleaseState()
+		o.current = nil
+	}
+}
+
+func (o *statefulOp[K, V, S, M]) progress() OperatorProgress {
+	p := OperatorProgress{Name: o.node.label(), Partitions: o.op.Partitioner().Partitions()}
+	if o.next != nil {
+		s := o.next.Stats()
+		p.Keys, p.Calls, p.TimedOut, p.Changed = s.Keys, s.Calls, s.TimedOut, s.Changed
+		p.Inserted, p.Removed, p.Skipped, p.HeapBytes = s.Inserted, s.Removed, s.Skipped, s.HeapBytes
+	}
+	return p
+}
+
+func (o *statefulOp[K, V, S, M]) hold() (func() (any, error), error) {
+	if o.current == nil {
+		return func() (any, error) { return []harness.StateRow[K, S]{}, nil }, nil
+	}
+	current := o.current
+	if err := current.Retain(); err != nil {
+		return nil, err
+	}
+	return func() (any, error) {
+		defer current.Release()
+		rows := []harness.StateRow[K, S]{}
+		for i, rec := range current.Records() {
+			for k, e := range rec.StateMap.All() {
+				t := e.Time
+				if current.Keyed() {
+					deadline, has, state := staterdd.UnpackDeadline(t)
+					if !state {
+						continue
+					}
+					if t = deadline; !has {
+						t = 0
+					}
+				}
+				rows = append(rows, harness.StateRow[K, S]{Key: k, State: e.State, Time: t, Partition: i})
+			}
+			if err := rec.StateMap.Err(); err != nil {
+				return nil, err
+			}
+		}
+		return rows, nil
+	}, nil
+}
+
+// snapshots adds the stream of the operator's state. A batch that is remembered
+// pins its version only if there is such a stream.
+func (o *statefulOp[K, V, S, M]) snapshots(of *DStream[M]) *DStream[Pair[K, S]] {
+	n := newNode(nil, "StateSnapshots", of.node)
+	n.stable = true
+	return bind(n, func(b *batchRun) (*rdd.RDD[Pair[K, S]], error) {
+		if _, err := b.get(of.node); err != nil {
+			return nil, err
+		}
+		r := o.next.Snapshots()
+		if err := r.Retain(); err != nil {
+			return nil, err
+		}
+		b.atForget(n, r.Release)
+		return r, nil
+	})
+}
+
+// shuffle lays r out by p for this batch.
+func shuffle[K comparable, V any](b *batchRun, n *node, r *rdd.RDD[Pair[K, V]], p partitioner.Partitioner[K]) (*rdd.RDD[Pair[K, V]], error) {
+	if have := rdd.PartitionerOf(r); have != nil && have.Equal(p) {
+		return r, nil
+	}
+	s := rdd.Shuffle(r, p)
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	b.shuffles[n.id] = s
+	b.atForget(n, s.Release)
+	return s.RDD().Named(n.label()), nil
+}
