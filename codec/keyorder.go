@@ -20,7 +20,9 @@ func compareFor[K comparable](t reflect.Type, ops []keyOp) func(a, b K) int {
 	}
 	switch {
 	case sabotage.On("key-order"):
-		return func(a, b K) int { return cmp.Compare(hashOps(ops, unsafe.Pointer(&a)), hashOps(ops, unsafe.Pointer(&b))) }
+		return func(a, b K) int {
+			return cmp.Compare(hashOps(ops, unsafe.Pointer(&a)), hashOps(ops, unsafe.Pointer(&b)))
+		}
 	case t.Kind() == reflect.String:
 		return func(a, b K) int {
 			return strings.Compare(*(*string)(unsafe.Pointer(&a)), *(*string)(unsafe.Pointer(&b)))
