@@ -22,6 +22,9 @@
 //	Abort     cancel and roll back every partition of N     (nothing)
 //	Stop      return Err; no action follows                 (nothing)
 //
+// An Abort during Commit cancels it but cannot unsay it: if the commit turns out
+// to be durable, the epoch counts, and the runner says so in its error.
+//
 // Any of them may end in Failed instead, after the runner's own retries; epoch 0
 // stands for a failure outside an epoch. At most one epoch is under way, so the
 // runner may do a long action inline; but then it sees ticks late, and what

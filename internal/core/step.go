@@ -47,7 +47,7 @@ func (c *Core) tick(now int64) []Action {
 		return nil
 	}
 	if at > c.lastTick {
-		c.stats.Skipped += uint64((at-c.lastTick-1)/c.cfg.Interval) // those between
+		c.stats.Skipped += uint64((at - c.lastTick - 1) / c.cfg.Interval) // those between
 	}
 	c.lastTick = at
 	if c.running() && !sabotage.On("epochs-overlap") {
