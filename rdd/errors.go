@@ -81,8 +81,12 @@ func (t *Task) Fail(operator string, key any, err error) error {
 	}
 }
 
-// panicked turns a recovered value into the record's error.
+// panicked turns a recovered value into the record's error. Code that panics
+// with the end of its context was cancelled.
 func (t *Task) panicked(v any) error {
+	if err, ok := v.(error); ok && t.Canceled(err) {
+		return err
+	}
 	pe := &PanicError{Value: v, Stack: debug.Stack(), Origin: t.Origin}
 	re := &RecordError{
 		Operator: t.Operator, Err: pe, Stack: pe.Stack,
@@ -91,10 +95,18 @@ func (t *Task) panicked(v any) error {
 	if re.Operator == "" {
 		re.Operator = t.Name
 	}
-	if t.Key != nil {
-		re.Key = t.Key()
-	}
+	re.Key = t.key()
 	return re
+}
+
+// key asks for the key at work; it may be asked in any state of the operator, so
+// a panic only costs the key.
+func (t *Task) key() (key any) {
+	if t.Key == nil {
+		return nil
+	}
+	defer func() { _ = recover() }()
+	return t.Key()
 }
 
 // Protect runs f and turns a panic into a *RecordError that wraps a *PanicError

@@ -44,21 +44,25 @@ func Repartition[T any](r *RDD[T], n int) *RDD[T] {
 func sparkStart(index, n int) int {
 	const multiplier = 0x9e3775cd
 	h := bits.ReverseBytes32(uint32(index)*multiplier) * multiplier
+	return int(javaNextInt(int64(int32(h)), int32(n)))
+}
+
+// javaNextInt is new java.util.Random(seed).nextInt(bound).
+func javaNextInt(seed int64, bound int32) int32 {
 	const mask = 1<<48 - 1
-	seed := (uint64(int64(int32(h))) ^ 0x5DEECE66D) & mask
+	s := (uint64(seed) ^ 0x5DEECE66D) & mask
 	next := func() int32 {
-		seed = (seed*0x5DEECE66D + 0xB) & mask
-		return int32(seed >> 17)
+		s = (s*0x5DEECE66D + 0xB) & mask
+		return int32(s >> 17)
 	}
-	bound := int32(n)
 	u := next()
 	if bound&(bound-1) == 0 {
-		return int(int64(bound) * int64(u) >> 31)
+		return int32(int64(bound) * int64(u) >> 31)
 	}
 	for {
 		v := u % bound
-		if u-v+(bound-1) >= 0 { // int32 overflow is the test for the biased tail
-			return int(v)
+		if u-v+(bound-1) >= 0 { // an int32 overflow marks the biased tail
+			return v
 		}
 		u = next()
 	}

@@ -153,9 +153,6 @@ func (s *Stage) phases(ctx context.Context, exec Executor) error {
 		}
 	}
 	err := exec.RunStage(ctx, s)
-	if err == nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
 	if s.c.Finish != nil {
 		err = s.c.Finish(err)
 	}
