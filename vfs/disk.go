@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -45,7 +46,7 @@ func (disk) ReadDir(name string) ([]Info, error) {
 	for _, e := range entries {
 		// Stat, not the entry's own Info: a symbolic link stands for its target.
 		info, err := os.Stat(filepath.Join(name, e.Name()))
-		if os.IsNotExist(err) {
+		if errors.Is(err, fs.ErrNotExist) {
 			continue // removed since the directory was read
 		}
 		if err != nil {

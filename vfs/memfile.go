@@ -73,7 +73,8 @@ func (f *memFile) Write(p []byte) (int, error) {
 	}
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
-	f.n.data = append(f.n.data[:f.off], p...)
+	over := copy(f.n.data[f.off:], p)
+	f.n.data = append(f.n.data, p[over:]...)
 	f.off += len(p)
 	f.n.mod = f.m.tick()
 	return len(p), nil
