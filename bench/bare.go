@@ -21,21 +21,27 @@ type bareMap struct {
 // newBareMap grows the map by one full pass. Keys are cloned as our side clones them, or they would pin the input.
 func newBareMap(d *data) *bareMap {
 	b := &bareMap{m: map[string]int64{}, out: make([]output, 0, d.perBatch)}
-	for _, r := range d.all() {
-		b.m[strings.Clone(r.key)] = 0
+	for _, k := range d.all().keys {
+		b.m[strings.Clone(k)] = 0
 	}
 	return b
 }
 
-func (b *bareMap) batch(in []record) error {
+func (b *bareMap) batch(in records) error {
 	b.out = b.out[:0]
-	for i := range in {
-		r := &in[i]
-		sum := b.m[r.key] + r.value
-		b.m[r.key] = sum
-		b.out = append(b.out, output{r.key, sum})
+	values := in.values[:len(in.keys)]
+	for i, k := range in.keys {
+		sum := b.m[k] + values[i]
+		b.m[k] = sum
+		b.out = append(b.out, output{k, sum})
 	}
 	return nil
+}
+
+// A record is what the sharded baseline sends.
+type record struct {
+	key   string
+	value int64
 }
 
 // chunkSize is the number of records that the sharded baseline sends at once.
@@ -61,15 +67,15 @@ func newShardedMap(d *data) *shardedMap {
 	for i := range s.owners {
 		s.owners[i] = owner{m: map[string]int64{}, out: make([]output, 0, d.perBatch)}
 	}
-	for _, r := range d.all() {
-		s.owners[s.owner(r.key)].m[strings.Clone(r.key)] = 0
+	for _, k := range d.all().keys {
+		s.owners[s.owner(k)].m[strings.Clone(k)] = 0
 	}
 	return s
 }
 
 func (s *shardedMap) owner(key string) int { return int(maphash.String(s.seed, key) >> 63) }
 
-func (s *shardedMap) batch(in []record) error {
+func (s *shardedMap) batch(in records) error {
 	var wg sync.WaitGroup
 	var to [2]chan []record
 	for i := range to {
@@ -81,9 +87,9 @@ func (s *shardedMap) batch(in []record) error {
 	for i := range open {
 		open[i] = s.chunk()
 	}
-	for _, r := range in {
-		o := s.owner(r.key)
-		open[o] = append(open[o], r)
+	for i, k := range in.keys {
+		o := s.owner(k)
+		open[o] = append(open[o], record{k, in.values[i]})
 		if len(open[o]) == chunkSize {
 			to[o] <- open[o]
 			open[o] = s.chunk()

@@ -30,17 +30,17 @@ func TestMedianAndQuantile(t *testing.T) {
 func TestKeys(t *testing.T) {
 	d := newData(options{}, 1000, 500)
 	seen := map[string]bool{}
-	for _, r := range d.all() {
-		assert.Len(t, r.key, keySize)
-		seen[r.key] = true
+	for _, k := range d.all().keys {
+		assert.Len(t, k, keySize)
+		seen[k] = true
 	}
 	assert.Len(t, seen, 1000)
 	at := map[*byte]bool{}
 	for range 2 {
-		for _, r := range d.next() {
-			assert.True(t, seen[r.key])
-			assert.False(t, at[unsafe.StringData(r.key)])
-			at[unsafe.StringData(r.key)] = true
+		for _, k := range d.next().keys {
+			assert.True(t, seen[k])
+			assert.False(t, at[unsafe.StringData(k)])
+			at[unsafe.StringData(k)] = true
 		}
 	}
 	assert.Len(t, at, 1000)
@@ -54,8 +54,8 @@ func TestSidesAgree(t *testing.T) {
 		in := fill.next()
 		require.NoError(t, bare.batch(in))
 		require.NoError(t, sharded.batch(in))
-		assert.Len(t, bare.out, len(in))
-		assert.Equal(t, len(in), len(sharded.owners[0].out)+len(sharded.owners[1].out))
+		assert.Len(t, bare.out, in.len())
+		assert.Equal(t, in.len(), len(sharded.owners[0].out)+len(sharded.owners[1].out))
 	}
 	all := map[string]int64{}
 	for i := range sharded.owners {

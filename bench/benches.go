@@ -8,4 +8,33 @@ const (
 )
 
 // benches are the speed targets, in the order in which they are printed.
-var benches = []*bench{}
+var benches = []*bench{
+	{
+		name: "statemap_update_1m", ratio: "ratio_to_bare_map", target: 0.7, measure: measureUpdate(manyKeys),
+		about: "update path, 1M keys: hash, slot, function with State, emit, against a bare map[string]int64",
+	},
+	{
+		name: "statemap_update_10k", ratio: "ratio_to_bare_map", target: 1.4, measure: measureUpdate(fewKeys),
+		about: "the same at 10k keys",
+	},
+	{
+		name: "job_1m", ratio: "ratio_to_sharded_map", target: 1.0, cores: 2, measure: measureJob(manyKeys),
+		about: "whole in-memory job on two cores, 1M keys, against one producer and two owners of maps",
+	},
+	{
+		name: "job_10k", ratio: "ratio_to_sharded_map", target: 1.8, cores: 2, measure: measureJob(fewKeys),
+		about: "the same at 10k keys",
+	},
+	{
+		name: "batch_p99", ratio: "p99_to_median", target: 3, cores: 2, measure: measureLatency,
+		about: "batch time in memory, 1M keys, 1 % changed a batch: 99th percentile over median",
+	},
+	{
+		name: "heap_per_key", ratio: "bytes_per_key", target: 80, measure: measureHeap,
+		about: "heap at rest: string of 16 bytes to int64, one version, idle timeout on",
+	},
+	{
+		name: "expiry", ratio: "ratio_to_linear", target: 2, measure: measureExpiry,
+		about: "expiry pass against expired + n/T: ten times the keys cost the same, ten times the hints ten times as much",
+	},
+}

@@ -8,10 +8,23 @@ import (
 // keySize is the length of every key in bytes.
 const keySize = 16
 
-// A record is one input record.
-type record struct {
-	key   string
-	value int64
+// records are input records by columns, for both sides alike.
+type records struct {
+	keys   []string
+	values []int64
+}
+
+func (r records) len() int { return len(r.keys) }
+
+func (r records) slice(from, to int) records { return records{r.keys[from:to], r.values[from:to]} }
+
+// chunks cuts records into batches of at most size.
+func (r records) chunks(size int) []records {
+	var out []records
+	for from := 0; from < r.len(); from += size {
+		out = append(out, r.slice(from, min(from+size, r.len())))
+	}
+	return out
 }
 
 // data makes batches over n uniform keys.
@@ -29,24 +42,24 @@ func newData(o options, n, perBatch int) *data {
 }
 
 // next makes a batch whose key bytes lie in a buffer of its own, as those of fetched records do.
-func (d *data) next() []record {
+func (d *data) next() records {
 	return d.fill(d.perBatch, func(int) int { return d.rng.IntN(d.n) })
 }
 
 // all makes one batch with every key once, in random order.
-func (d *data) all() []record {
+func (d *data) all() records {
 	order := d.rng.Perm(d.n)
 	return d.fill(d.n, func(i int) int { return order[i] })
 }
 
 // fill makes a batch of size records from key numbers.
-func (d *data) fill(size int, pick func(i int) int) []record {
+func (d *data) fill(size int, pick func(i int) int) records {
 	buf := make([]byte, size*keySize)
-	in := make([]record, size)
-	for i := range in {
+	in := records{make([]string, size), make([]int64, size)}
+	for i := range size {
 		b := buf[i*keySize : (i+1)*keySize]
 		putKey(b, pick(i))
-		in[i] = record{key: unsafe.String(&b[0], keySize), value: 1}
+		in.keys[i], in.values[i] = unsafe.String(&b[0], keySize), 1
 	}
 	return in
 }

@@ -2,8 +2,18 @@ module github.com/statemill/statemill/bench
 
 go 1.26
 
-require github.com/stretchr/testify v1.12.1
+require (
+	github.com/statemill/statemill v0.0.0
+	github.com/stretchr/testify v1.12.1
+)
 
-require go.yaml.in/yaml/v3 v3.0.5 // indirect
+require (
+	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
+	github.com/vmihailenco/msgpack/v5 v5.4.1 // indirect
+	github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
+	github.com/zeebo/xxh3 v1.1.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/sys v0.30.0 // indirect
+)
 
 replace github.com/statemill/statemill => ../

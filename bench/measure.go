@@ -28,7 +28,7 @@ type sample struct {
 
 // A side takes batches of records; it is our code or a baseline.
 type side interface {
-	batch(in []record) error
+	batch(in records) error
 }
 
 // cpuTime is the processor time of the process so far.
@@ -64,7 +64,7 @@ func interleave(o options, d *data, batches int, ours, base side) (sample, error
 	}
 	defer stop()
 	for run := range o.runs {
-		in := make([][]record, batches)
+		in := make([]records, batches)
 		for i := range in {
 			in[i] = d.next()
 		}
@@ -103,4 +103,11 @@ func profile(o options) (stop func(), err error) {
 		return nil, fmt.Errorf("profile: %w", err)
 	}
 	return func() { pprof.StopCPUProfile(); f.Close() }, nil
+}
+
+// timed gives the wall time of some work in milliseconds.
+func timed(work func() error) (float64, error) {
+	from := time.Now()
+	err := work()
+	return float64(time.Since(from)) / 1e6, err
 }
