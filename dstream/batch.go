@@ -2,6 +2,7 @@ package dstream
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/statemill/statemill/rdd"
 )
@@ -14,6 +15,8 @@ type batchRun struct {
 	batch Batch
 	ctx   context.Context
 	slots []slot
+
+	over atomic.Bool // committed or given up: sources are not read any more
 
 	shuffles     map[int]any // *rdd.Shuffled of PartitionBy streams, by node
 	afterCompute []func()    // lets go of what only the stateful stages read

@@ -1,15 +1,35 @@
 package dstream
 
 import (
+	"context"
 	"errors"
-	"time"
+
+	"github.com/statemill/statemill/internal/core"
 )
 
-// drive is the driver goroutine: it runs batch after batch, and at the end lets
-// go of everything.
+// drive is the driver goroutine. It owns the planner (internal/core), watches
+// the clock and the stops, and gives the long actions to the hand, one goroutine
+// that does them one after the other. So the driver sees every tick while a
+// batch runs. Both use the run's state, but never at once: the driver touches it
+// only while the hand has nothing to do.
 func (r *run) drive() {
-	err := r.loop()
-	r.background.Wait()
+	work, results := make(chan core.Action), make(chan core.Event)
+	joined := make(chan struct{})
+	go func() {
+		defer close(joined)
+		for a := range work {
+			results <- r.act(a)
+		}
+	}()
+	err := r.loop(work, results)
+	close(work)
+	<-joined
+	r.finish(err)
+}
+
+// finish lets go of everything and tells the end of the run.
+func (r *run) finish(err error) {
+	r.end()
 	r.mu.Lock()
 	for _, b := range r.remembered {
 		b.dropAll()
@@ -19,15 +39,19 @@ func (r *run) drive() {
 		n.op.close()
 	}
 	r.mu.Unlock()
+	r.background.Wait()
 	if cerr := r.closeSources(); err == nil {
 		err = cerr
+	}
+	if r.broken != nil {
+		err = errors.Join(err, r.broken)
 	}
 	r.ssc.ended(err)
 	close(r.done)
 }
 
-// loop runs batches until a stop, the end of all sources, or an error.
-func (r *run) loop() error {
+// loop feeds the planner with events and does what it says, until it says Stop.
+func (r *run) loop(work chan<- core.Action, results <-chan core.Event) error {
 	if err := r.listen(func(l *Listener) {
 		if l.Started != nil {
 			l.Started(r.zero)
@@ -35,40 +59,130 @@ func (r *run) loop() error {
 	}); err != nil {
 		return err
 	}
-	interval := r.ssc.cfg.interval
-	last := r.zero // newest tick that was handled
-	var queue []time.Time
-	for epoch := uint64(1); ; {
-		if r.stopping() {
-			return nil
-		}
-		now := r.clock.Now()
-		for t := last.Add(interval); !t.After(now); t = t.Add(interval) {
-			last = t
-			queue = append(queue, t)
-		}
-		if len(queue) == 0 {
-			if !r.sleep(last.Add(interval).Sub(now)) {
-				return nil
+	var actions []core.Action
+	busy := false // the hand has an action
+	soft, late := r.soft.Done(), r.late
+	for {
+		for len(actions) > 0 {
+			a := actions[0]
+			actions = actions[1:]
+			switch a.Kind {
+			case core.Seal:
+				if name, err := r.seal(); err != nil {
+					actions = r.core.Step(core.Failed(a.Batch.Epoch, r.failed("compute", name, err)))
+				}
+			case core.Forget:
+				r.forget()
+			case core.Abort:
+				if busy {
+					r.abort(r.timeoutError())
+					<-results
+					busy = false
+				}
+				r.rollBack()
+			case core.Stop:
+				return r.ends(a.Err)
+			default:
+				busy = true
+				work <- a
 			}
-			continue
 		}
-		t := queue[0]
-		queue = queue[1:]
-		err := r.runEpoch(Batch{Epoch: epoch, Time: t.UTC()}, len(queue))
-		if errors.Is(err, errNotBegun) {
-			return nil
+		timer := r.clock.NewTimer(r.untilTick())
+		select {
+		case e := <-results:
+			busy = false
+			actions = r.core.Step(e)
+			r.handled(e)
+		case <-timer.C():
+			actions = r.core.Step(core.Tick(r.clock.Now().UnixNano()))
+			r.handled(core.Event{})
+		case <-soft:
+			soft = nil
+			actions = r.core.Step(core.StopRequested())
+		case <-late:
+			late = nil
+			if soft != nil { // the stop itself was not seen yet
+				soft = nil
+				actions = r.core.Step(core.StopRequested())
+			}
+			actions = append(actions, r.core.Step(core.StopDeadline())...)
 		}
-		if err != nil {
-			return err
+		timer.Stop()
+	}
+}
+
+// act does one long action, on the hand.
+func (r *run) act(a core.Action) core.Event {
+	epoch := a.Batch.Epoch
+	var phase, name string
+	var err error
+	switch a.Kind {
+	case core.Plan:
+		r.begin(a.Batch)
+		phase = "plan"
+		if name, err = r.plan(); err == nil {
+			return core.Planned(epoch)
 		}
-		epoch++
-		if h := r.harness; h != nil {
-			h.TickHandled(t.UnixNano())
+	case core.Compute:
+		phase = "compute"
+		if name, err = r.compute(); err == nil {
+			return core.Computed(epoch)
 		}
-		if r.ssc.cfg.stopWhenDone && r.allDone() {
-			return nil
+	case core.Outputs:
+		phase = "output"
+		if name, err = r.outputs(); err == nil {
+			return core.OutputsDone(epoch)
 		}
+	default:
+		phase = "commit"
+		if name, err = r.commit(); err == nil {
+			return core.Committed(epoch, r.ssc.cfg.stopWhenDone && r.allDone())
+		}
+	}
+	return core.Failed(epoch, r.failed(phase, name, err))
+}
+
+// failed is the error of the running epoch.
+func (r *run) failed(phase, name string, err error) error {
+	if errors.Is(err, errNotBegun) {
+		return err
+	}
+	if r.hard.Err() != nil {
+		return context.Cause(r.hard)
+	}
+	return &BatchError{Batch: r.cur.batch, Phase: phase, Name: name, Err: err}
+}
+
+// ends is the error with which the run ends, when the planner says err.
+func (r *run) ends(err error) error {
+	switch {
+	case err == nil || errors.Is(err, errNotBegun):
+		return nil
+	case r.hard.Err() != nil:
+		err = context.Cause(r.hard) // a *StopTimeoutError, which says more
+	}
+	if lerr := r.listen(func(l *Listener) {
+		if l.BatchFailed != nil {
+			l.BatchFailed(r.cur.batch, err)
+		}
+	}); lerr != nil {
+		err = errors.Join(err, lerr)
+	}
+	return err
+}
+
+// handled tells the test kit which ticks need nothing more.
+func (r *run) handled(e core.Event) {
+	h := r.harness
+	if h == nil {
+		return
+	}
+	b, running := r.core.Batch()
+	switch {
+	case !running:
+		h.TickHandled(r.core.NextTick() - int64(r.ssc.cfg.interval))
+	case e.Kind == core.EvCommitted:
+		h.TickHandled(b.Prev)
 	}
 }
 
@@ -79,16 +193,4 @@ func (r *run) allDone() bool {
 		}
 	}
 	return true
-}
-
-// sleep waits for d; false means that a stop was requested.
-func (r *run) sleep(d time.Duration) bool {
-	timer := r.clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return true
-	case <-r.soft.Done():
-		return false
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/statemill/statemill/internal/core"
 	"github.com/statemill/statemill/internal/harness"
 	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/rdd"
@@ -16,70 +17,41 @@ import (
 // batch to finish.
 var errNotBegun = errors.New("the batch has not begun")
 
-// runEpoch runs one batch from its plan to its commit. On an error nothing of it
-// is left, but what plain outputs have sent out.
-func (r *run) runEpoch(batch Batch, queued int) error {
-	began := r.clock.Now()
-	r.mu.Lock()
-	r.last = batch
-	r.mu.Unlock()
-	b := newBatchRun(r, r.hard, batch)
-	p := Progress{Batch: batch, Interval: r.ssc.cfg.interval, Queued: queued}
-	lap := began
-	phase := func(d *time.Duration) {
-		now := r.clock.Now()
-		*d = now.Sub(lap)
-		lap = now
-	}
+// epochRun is the running epoch. The hand owns it.
+type epochRun struct {
+	batch     Batch
+	b         *batchRun
+	progress  Progress
+	began     time.Time
+	lap       time.Time // when the running phase began
+	sealed    bool
+	committed bool
+}
 
-	name, err := r.plan(batch)
-	if err != nil {
-		return r.giveUp(b, "plan", name, err)
+// begin opens an epoch.
+func (r *run) begin(b core.Batch) {
+	batch := Batch{Epoch: b.Epoch, Time: time.Unix(0, b.Time).UTC()}
+	now := r.clock.Now()
+	r.cur = &epochRun{
+		batch: batch, b: newBatchRun(r, r.hard, batch), began: now, lap: now,
+		progress: Progress{Batch: batch, Interval: r.ssc.cfg.interval},
 	}
-	phase(&p.Phases.Plan)
-	if err := r.listen(func(l *Listener) {
-		if l.BatchStarted != nil {
-			l.BatchStarted(batch)
-		}
-	}); err != nil {
-		return r.giveUp(b, "listener", "", err)
-	}
-	if name, err := r.compute(b); err != nil {
-		return r.giveUp(b, "compute", name, err)
-	}
-	phase(&p.Phases.Compute)
-	for _, n := range r.ops {
-		p.Operators = append(p.Operators, n.op.progress())
-	}
-	if name, err := r.outputs(b, &p); err != nil {
-		return r.giveUp(b, "output", name, err)
-	}
-	phase(&p.Phases.Output)
-	r.commit(b, &p)
-	name, err = r.committed()
-	phase(&p.Phases.Commit)
-	p.SchedulingDelay = began.Sub(batch.Time)
-	p.ProcessingDelay = lap.Sub(began)
-	p.TotalDelay = p.SchedulingDelay + p.ProcessingDelay
 	r.mu.Lock()
-	r.latest = &p
-	r.mu.Unlock()
-	if lerr := r.listen(func(l *Listener) {
-		if l.BatchCompleted != nil {
-			l.BatchCompleted(p)
-		}
-	}); err == nil && lerr != nil {
-		err = lerr
-	}
-	if err != nil {
-		return &BatchError{Batch: batch, Phase: "commit", Name: name, Err: err}
-	}
-	return nil
+	defer r.mu.Unlock()
+	r.last = batch
+}
+
+// phase notes how long a phase took.
+func (e *epochRun) phase(r *run, d *time.Duration) {
+	now := r.clock.Now()
+	*d = now.Sub(e.lap)
+	e.lap = now
 }
 
 // plan asks every source what the batch shall read. A stop that comes meanwhile
 // ends it: nothing has begun yet.
-func (r *run) plan(batch Batch) (name string, err error) {
+func (r *run) plan() (name string, err error) {
+	batch := r.cur.batch
 	ctx, cancel := context.WithCancel(r.hard)
 	defer cancel()
 	defer context.AfterFunc(r.soft, cancel)()
@@ -107,12 +79,18 @@ func (r *run) plan(batch Batch) (name string, err error) {
 			return in.name(), err
 		}
 	}
-	return "", nil
+	r.cur.phase(r, &r.cur.progress.Phases.Plan)
+	return "", r.listen(func(l *Listener) {
+		if l.BatchStarted != nil {
+			l.BatchStarted(batch)
+		}
+	})
 }
 
-// compute makes the RDDs of all outputs and stateful operators, runs the stages
-// of the operators, and seals the new versions when all of them have succeeded.
-func (r *run) compute(b *batchRun) (name string, err error) {
+// compute makes the RDDs of all outputs and stateful operators, and runs the
+// stages of the operators.
+func (r *run) compute() (name string, err error) {
+	b := r.cur.b
 	defer b.computed()
 	for _, n := range r.ops {
 		if _, err := b.get(n); err != nil {
@@ -133,22 +111,35 @@ func (r *run) compute(b *batchRun) (name string, err error) {
 			n.op.commit()
 		}
 	}
+	r.cur.phase(r, &r.cur.progress.Phases.Compute)
+	return "", nil
+}
+
+// seal makes the new versions of all operators final. All their partitions have
+// succeeded (R2).
+func (r *run) seal() (name string, err error) {
+	e := r.cur
 	for _, n := range r.ops {
 		if err := n.op.seal(); err != nil {
 			return n.label(), err
 		}
 	}
+	e.sealed = true
+	for _, n := range r.ops {
+		e.progress.Operators = append(e.progress.Operators, n.op.progress())
+	}
 	return "", nil
 }
 
 // outputs runs the outputs in the order in which they were registered. A failed
-// one runs again over the same kept records.
-func (r *run) outputs(b *batchRun, p *Progress) (name string, err error) {
+// one runs again over the same kept records (R3).
+func (r *run) outputs() (name string, err error) {
+	e := r.cur
 	for _, o := range r.ssc.outputs {
 		began := r.clock.Now()
 		done := OutputProgress{Name: o.label(), Kind: o.kind}
 		for {
-			err := r.output(b, o, done.Attempts)
+			err := r.output(o, done.Attempts)
 			done.Attempts++
 			if err == nil {
 				break
@@ -158,7 +149,7 @@ func (r *run) outputs(b *batchRun, p *Progress) (name string, err error) {
 			}
 			if lerr := r.listen(func(l *Listener) {
 				if l.OutputFailed != nil {
-					l.OutputFailed(b.batch, o.label(), err)
+					l.OutputFailed(e.batch, o.label(), err)
 				}
 			}); lerr != nil {
 				return o.label(), errors.Join(err, lerr)
@@ -168,13 +159,15 @@ func (r *run) outputs(b *batchRun, p *Progress) (name string, err error) {
 			}
 		}
 		done.Duration = r.clock.Now().Sub(began)
-		p.Outputs = append(p.Outputs, done)
+		e.progress.Outputs = append(e.progress.Outputs, done)
 	}
+	e.phase(r, &e.progress.Phases.Output)
 	return "", nil
 }
 
 // output runs one attempt of an output.
-func (r *run) output(b *batchRun, o *output, attempt int) error {
+func (r *run) output(o *output, attempt int) error {
+	b := r.cur.b
 	if attempt > 0 && sabotage.On("output-recompute") {
 		b.slots[o.node.id] = slot{}
 	}
@@ -192,14 +185,39 @@ func (r *run) output(b *batchRun, o *output, attempt int) error {
 	})
 }
 
-// commit makes the batch's version the current one and forgets old batches.
-func (r *run) commit(b *batchRun, p *Progress) {
+// commit makes the epoch's versions the current ones, tells the sources, and
+// reports. What a source then says ends the run, and takes nothing back.
+func (r *run) commit() (name string, err error) {
+	e := r.cur
 	r.mu.Lock()
 	for _, n := range r.ops {
 		n.op.commit()
 	}
-	r.epoch, r.committedAt = b.batch.Epoch, b.batch.Time
+	r.epoch, r.committedAt = e.batch.Epoch, e.batch.Time
+	r.remembered = append(r.remembered, e.b)
+	e.committed = true
 	r.mu.Unlock()
+	e.b.over.Store(true)
+	for _, in := range r.inputs {
+		in.commit()
+		err := r.retry(r.hard, in, func() error { return in.src.Committed(r.hard, in.plan) })
+		if err != nil {
+			return in.name(), err
+		}
+	}
+	e.phase(r, &e.progress.Phases.Commit)
+	p := r.report()
+	return "listener", r.listen(func(l *Listener) {
+		if l.BatchCompleted != nil {
+			l.BatchCompleted(p)
+		}
+	})
+}
+
+// report completes the epoch's progress.
+func (r *run) report() Progress {
+	e := r.cur
+	p := &e.progress
 	skipped, retried := r.exec.tally.take()
 	for _, in := range r.inputs {
 		s := in.progress()
@@ -211,83 +229,62 @@ func (r *run) commit(b *batchRun, p *Progress) {
 		}
 		p.InputRows += s.InputRows
 		p.Sources = append(p.Sources, s)
-		in.commit()
 	}
 	for _, n := range skipped {
 		p.SkippedRecords += n
 	}
-	p.SkippedTicks = r.skipped
-	r.remember(b)
+	p.SchedulingDelay = e.began.Sub(e.batch.Time)
+	p.ProcessingDelay = e.lap.Sub(e.began)
+	p.TotalDelay = p.SchedulingDelay + p.ProcessingDelay
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p.SkippedTicks, p.Queued = int64(r.ticks.Skipped), r.ticks.Queued
+	r.latest = p
+	return *p
 }
 
-// committed tells the sources that the batch is committed. It is: an error here
-// ends the run, and takes nothing back.
-func (r *run) committed() (name string, err error) {
-	for _, in := range r.inputs {
-		err := r.retry(r.hard, in, func() error { return in.src.Committed(r.hard, in.plan) })
-		if err != nil {
-			return in.name(), err
-		}
+// rollBack takes back everything of the running epoch (R4): every partition of
+// every operator, those that had succeeded too.
+func (r *run) rollBack() {
+	e := r.cur
+	if e == nil || e.committed {
+		return
 	}
-	return "", nil
-}
-
-// giveUp takes back everything of the batch: every partition of every operator,
-// those that had succeeded too.
-func (r *run) giveUp(b *batchRun, phase, name string, err error) error {
+	e.b.over.Store(true)
 	for _, n := range r.ops {
 		if sabotage.On("abort-only-failed") && n.op.stage() != nil && n.op.stage().State() == rdd.StageDone {
 			_ = n.op.seal()
 			n.op.commit()
 			continue
 		}
-		if aerr := n.op.abort(); aerr != nil {
-			err = errors.Join(err, aerr)
+		if err := n.op.abort(); err != nil {
+			r.broken = errors.Join(r.broken, err)
 		}
 	}
-	b.dropAll()
+	e.b.dropAll()
 	r.exec.tally.take()
-	if errors.Is(err, errNotBegun) {
-		return errNotBegun
-	}
-	if r.hard.Err() != nil {
-		return context.Cause(r.hard)
-	}
-	failed := &BatchError{Batch: b.batch, Phase: phase, Name: name, Err: err}
-	if lerr := r.listen(func(l *Listener) {
-		if l.BatchFailed != nil {
-			l.BatchFailed(b.batch, failed)
-		}
-	}); lerr != nil {
-		failed.Err = errors.Join(failed.Err, lerr)
-	}
-	return failed
 }
 
-// remember keeps b, and forgets what has been remembered long enough.
-func (r *run) remember(b *batchRun) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.remembered = append(r.remembered, b)
+// forget lets go of what every stream has remembered long enough: batches with
+// a time not after the newest one's minus the stream's remember duration.
+func (r *run) forget() {
 	if sabotage.On("remember-forgotten") {
 		return
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	longest := time.Duration(0)
+	old := func(b *batchRun, d time.Duration) bool { return !b.batch.Time.After(r.committedAt.Add(-d)) }
 	for _, n := range r.ssc.nodes {
-		longest = max(longest, r.rememberOf(n))
-		for _, old := range r.remembered {
-			if !old.batch.Time.After(b.batch.Time.Add(-r.rememberOf(n))) {
-				old.drop(n.id)
+		d := r.rememberOf(n)
+		longest = max(longest, d)
+		for _, b := range r.remembered {
+			if old(b, d) {
+				b.drop(n.id)
 			}
 		}
 	}
-	r.remembered = slices.DeleteFunc(r.remembered, func(old *batchRun) bool {
-		if old.batch.Time.After(b.batch.Time.Add(-longest)) {
-			return false
-		}
-		old.dropAll()
-		return true
-	})
+	r.remembered = slices.DeleteFunc(r.remembered, func(b *batchRun) bool { return old(b, longest) })
 }
 
 // rememberOf is how long a stream's RDDs are kept.

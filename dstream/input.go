@@ -144,6 +144,9 @@ func readFrom[T any](in *input, src source.Source[T]) func(b *batchRun) (*rdd.RD
 // are duplicates: they never reach a function. Offsets that no record has are
 // gaps, which pass.
 func readRange[T any](b *batchRun, in *input, src source.Source[T], t *rdd.Task, r source.Range, emit func(T) error) error {
+	if b.over.Load() {
+		return fmt.Errorf("source %q: epoch %d is over: what it read was not kept (see DStream.Cache)", in.name(), b.batch.Epoch)
+	}
 	at := t.Partition
 	t.Origin = rdd.Origin{Stream: in.name(), Partition: r.Partition, Offset: r.From}
 	if h := b.run.harness; h != nil {

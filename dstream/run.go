@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/statemill/statemill/internal/clock"
+	"github.com/statemill/statemill/internal/core"
 	"github.com/statemill/statemill/internal/harness"
 	"github.com/statemill/statemill/rdd"
 )
@@ -29,17 +30,21 @@ type run struct {
 	serial     *executor // for Foreach
 	background sync.WaitGroup
 
-	hard  context.Context // ends when the run is aborted
-	abort context.CancelCauseFunc
-	soft  context.Context // ends when no further batch shall begin
-	end   context.CancelFunc
-	done  chan struct{} // closed when the driver has ended
+	hard     context.Context // ends when the run is aborted
+	abort    context.CancelCauseFunc
+	soft     context.Context // ends when no further batch shall begin
+	end      context.CancelFunc
+	late     chan struct{} // closed when the stop timeout has passed
+	lateOnce sync.Once
+	done     chan struct{} // closed when the driver has ended
 
 	inputs     []*input
 	ops        []*node
 	remembered []*batchRun // oldest first
-	skipped    int64       // ticks
 	zero       time.Time
+	core       *core.Core // the driver's alone
+	cur        *epochRun  // the running epoch
+	broken     error      // a roll-back that failed
 
 	mu          sync.Mutex // protects epoch, last, doing, and the operators' current versions
 	epoch       uint64     // newest committed one
@@ -47,6 +52,7 @@ type run struct {
 	last        Batch      // the running one
 	doing       string     // the output or listener that runs on the driver
 	latest      *Progress
+	ticks       core.Stats
 }
 
 func newRun(ssc *StreamingContext) *run {
@@ -54,7 +60,7 @@ func newRun(ssc *StreamingContext) *run {
 	r := &run{
 		ssc: ssc, harness: c.harness, clock: c.clock,
 		workers: c.parallelism, secret: rand.Uint64(), pools: new(rdd.Pools),
-		done: make(chan struct{}),
+		done: make(chan struct{}), late: make(chan struct{}),
 	}
 	if r.workers == 0 {
 		r.workers = runtime.GOMAXPROCS(0)
@@ -109,8 +115,15 @@ func (r *run) open(ctx context.Context) error {
 		}
 		in.opened = true
 	}
-	now := r.clock.Now()
-	r.zero = now.Truncate(r.ssc.cfg.interval)
+	c, _, err := core.New(core.Config{
+		Interval:  int64(r.ssc.cfg.interval),
+		MaxQueued: r.ssc.cfg.maxQueued,
+		Remember:  int64(r.ssc.cfg.interval), // the least; streams that remember longer see to it in forget
+	}, core.Start{Now: r.clock.Now().UnixNano()})
+	if err != nil {
+		return fmt.Errorf("dstream: start: %w", err)
+	}
+	r.core, r.zero = c, time.Unix(0, c.Zero()).UTC()
 	if h := r.harness; h != nil {
 		h.Attach(r)
 	}
@@ -176,7 +189,7 @@ func (r *run) stop(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	late := r.timeoutError()
-	r.abort(late)
+	r.lateOnce.Do(func() { close(r.late) })
 	grace := r.clock.NewTimer(stopGrace)
 	defer grace.Stop()
 	select {
@@ -226,3 +239,11 @@ func (r *run) listen(f func(l *Listener)) error {
 
 // inBackground runs f beside the batches; the run's end waits for it.
 func (r *run) inBackground(f func()) { r.background.Go(f) }
+
+// untilTick is how long the driver may sleep.
+func (r *run) untilTick() time.Duration {
+	r.mu.Lock()
+	r.ticks = r.core.Stats()
+	r.mu.Unlock()
+	return time.Duration(r.core.NextTick() - r.clock.Now().UnixNano())
+}

@@ -24,6 +24,16 @@ type State[S any] = staterdd.State[S]
 // initial state, partitions. It is a value; its methods return changed copies.
 type StateSpec[K comparable, V, S, M any] = staterdd.Spec[K, V, S, M]
 
+// ScanPolicy says in which batches idle keys are looked for.
+type ScanPolicy = staterdd.ScanPolicy
+
+// The scan policies of StateSpec.TimeoutScan: EveryBatch is the default;
+// AtCheckpoint is Spark's rule.
+const (
+	EveryBatch   = staterdd.EveryBatch
+	AtCheckpoint = staterdd.AtCheckpoint
+)
+
 // Partitioner decides which partition a key lives in.
 type Partitioner[K comparable] = partitioner.Partitioner[K]
 
