@@ -7,10 +7,10 @@ const blockMask = BlockSize - 1
 
 // What a block knows of an entry.
 const (
-	flagLive  = 1 << iota // the key has a state now, as the records of the block left it
-	flagOwn               // this version has written the key: its state is private to the version
-	flagDirty             // a record of the block wrote the key: Apply has work to do
-	flagState             // … and gave it a state, so Apply writes it and not only the time
+	flagLive  = metaLive // the key has a state now, as the records of the block left it
+	flagOwn   = metaOwn  // the state is this version's own, not shared with older ones
+	flagDirty = 4        // a record of the block wrote the key: Apply has work to do
+	flagState = 8        // … and gave or took its state, so Apply writes not only the time
 )
 
 // A Block is the scratch of up to BlockSize records of one map: what Resolve
@@ -32,10 +32,10 @@ type Block[K comparable, S any] struct {
 	state [BlockSize]S      // by entry
 	time  [BlockSize]int64  // by entry
 
-	hashes []uint64 // the caller's, until Apply
-	keys   []K      // the caller's, until Apply
-	owner  any      // the map that resolved the block
-	seq    uint64   // the owner's write count at that time
+	hashes []uint64   // the caller's, until Apply
+	keys   []K        // the caller's, until Apply
+	owner  *Map[K, S] // the map that resolved the block
+	seq    uint64     // the owner's write count at that time
 
 	ins  [BlockSize]uint32 // slots that the last Apply made live
 	nins int
@@ -44,8 +44,9 @@ type Block[K comparable, S any] struct {
 }
 
 // Load gives record i's state. exists tells whether the key has one (s is the
-// zero value otherwise); first tells that this version has not written the key
-// yet, so s may be shared with older versions and must not be changed in place.
+// zero value otherwise); first tells that this version has not given the key a
+// state yet, so s may be shared with older versions and must not be changed in
+// place.
 func (b *Block[K, S]) Load(i int) (s S, exists, first bool) {
 	e := b.ent[i&blockMask] & blockMask
 	f := b.flags[e]
@@ -84,7 +85,7 @@ func (b *Block[K, S]) Delete(i int) {
 		b.order[b.dirty&blockMask] = e
 		b.dirty++
 	}
-	b.flags[e] = f&^flagLive | flagOwn | flagDirty
+	b.flags[e] = f&^flagLive | flagOwn | flagDirty | flagState
 }
 
 // Touch sets the update time of record i's key to t and leaves its state. A

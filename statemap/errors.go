@@ -21,8 +21,8 @@ var (
 	// ErrNotNewest is returned by Abort of a version that has a live successor.
 	ErrNotNewest = errors.New("statemap: only the newest version can be aborted; abort or release its successors first")
 
-	// ErrDeltaGone is returned by Delta, and by Abort, when the list of what
-	// the version changed was dropped because a successor was begun.
+	// ErrDeltaGone is returned by Delta when the list of what the version
+	// changed was dropped because a successor was begun.
 	ErrDeltaGone = errors.New("statemap: the changes of the version are no longer kept; read them before the next Copy")
 
 	// ErrThreshold is returned by New for a delta chain threshold below 1.

@@ -24,8 +24,8 @@ type Options[K comparable] struct {
 
 	// Hash gives the hash of a key: the one that callers of Resolve pass. It
 	// must be a function of the key alone (equal keys, equal hashes) and is
-	// called while the table is locked, so it must not use the map. Nil means
-	// a hash seeded for this table, see Map.Hash.
+	// called while the table is locked, so it must not use the map; it must not
+	// keep the key. Nil means a hash seeded for this table, see Map.Hash.
 	Hash func(K) uint64
 
 	// Secret is mixed into every hash, so that keys that collide on purpose

@@ -171,8 +171,7 @@ func (m *Map[K, S]) Copy() (*Map[K, S], error) {
 // Abort takes back everything that this version did and releases the handle;
 // the version before is then the newest again and can be copied again. It
 // costs O(changes), works on sealed versions too, and ends iterators over this
-// version. Errors: ErrNotNewest, ErrReleased, ErrDeltaGone (the version was
-// copied and that copy aborted before).
+// version. Errors: ErrNotNewest, ErrReleased.
 func (m *Map[K, S]) Abort() error {
 	if m.h == nil {
 		return nil

@@ -1,0 +1,127 @@
+package statemap
+
+import "github.com/statemill/statemill/internal/sabotage"
+
+// planDetach decides, when a version after h was begun, whether old handles
+// trail too far. If so it pins h and gives the work: to move h and all older
+// handles to a table of their own, where their chains no longer grow.
+//
+// The predecessor alone is never a reason: it is there in every batch.
+func (t *table[K, SK, S]) planDetach(h *handle[K, SK, S]) func() {
+	oldest := t.handles[0].v
+	if t.opts.NoAutoDetach || t.detaching || oldest >= h.v || t.cur-oldest < uint32(t.opts.DeltaChainThreshold) {
+		return nil
+	}
+	t.detaching = true
+	h.pins++
+	return func() {
+		h.detach(true)
+		t.mu.Lock()
+		t.detaching = false
+		t.mu.Unlock()
+		h.unpin(false)
+	}
+}
+
+func (h *handle[K, SK, S]) compact() error {
+	if !h.pin(false) {
+		return ErrReleased
+	}
+	defer h.unpin(false)
+	t := h.rlock(true)
+	if t == nil {
+		return ErrReleased
+	}
+	newest := t.cur == h.v
+	t.mu.RUnlock()
+	if newest {
+		return nil
+	}
+	h.detach(false)
+	return h.err()
+}
+
+// detach moves a pinned, sealed version to a table of its own, and with
+// withOlder all older handles too. It does nothing if the version is aborted
+// or moved by someone else meanwhile.
+//
+// The new table has the same slot numbers, and slots that look as they looked
+// when the version was the newest; so iterators under way simply go on in it,
+// and older handles read on through the same undo lists.
+func (h *handle[K, SK, S]) detach(withOlder bool) {
+	t := h.rlock(true)
+	if t == nil {
+		return
+	}
+	nt := t.like(h.v, h.live)
+	nt.layout = t.layout
+	oldest := h.v // the oldest version that will be read in the new table
+	if withOlder {
+		oldest = t.handles[0].v
+	}
+	t.mu.RUnlock()
+
+	var free []uint32
+	for n := uint32(0); ; {
+		if now := h.rlock(true); now != t {
+			if now != nil {
+				now.mu.RUnlock()
+			}
+			return
+		}
+		end := min(n+chunkLen, t.n)
+		for ; n < end; n++ {
+			sl := t.at(n)
+			s, tm, meta, undo := t.asOf(sl, h.v)
+			m := nt.alloc()
+			if meta == 0 || meta&metaLive == 0 && meta>>metaShift <= oldest {
+				free = append(free, m)
+				continue
+			}
+			nt.adopt(m, t.keyOf(sl), s, tm, meta, undo)
+		}
+		done := n >= t.n
+		t.mu.RUnlock()
+		if done {
+			break
+		}
+	}
+	nt.free = free
+
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if h.t.Load() != t || h.status.Load() == statusAborted {
+		return
+	}
+	t.handOver(nt, h, withOlder)
+	t.trim()
+}
+
+// handOver moves h, and with withOlder all older handles, to nt, with the undo
+// lists they need. t keeps its lists until trim finds them unused.
+func (t *table[K, SK, S]) handOver(nt *table[K, SK, S], h *handle[K, SK, S], withOlder bool) {
+	from := h.v // of the lists that go along; its own for Delta
+	if withOlder {
+		from = t.first
+	}
+	if from = max(from, t.first); from <= h.v && !sabotage.On("detach-loses-undo") {
+		lists := t.versions[from-t.first : h.v-t.first+1]
+		for i := range lists {
+			lists[i].shared = true
+		}
+		nt.versions = append(nt.versions, lists...)
+		nt.first = from
+	}
+	var stay, move []*handle[K, SK, S]
+	for _, w := range t.handles {
+		if w == h || withOlder && w.v <= h.v {
+			move = append(move, w)
+		} else {
+			stay = append(stay, w)
+		}
+	}
+	t.handles, nt.handles = stay, move
+	for _, w := range move {
+		w.t.Store(nt)
+	}
+}
