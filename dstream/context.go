@@ -249,9 +249,6 @@ func (ssc *StreamingContext) ended(err error) {
 // WithStopTimeout it is aborted and Run returns a *StopTimeoutError.
 func (ssc *StreamingContext) Run(ctx context.Context) error {
 	if err := ssc.start(ctx, caller()); err != nil {
-		if errors.Is(err, ErrStarted) || ctx.Err() == nil {
-			return err
-		}
 		return err
 	}
 	r := ssc.run
@@ -306,4 +303,21 @@ func (ssc *StreamingContext) result() error {
 		return &ValidationError{Faults: ssc.faults}
 	}
 	return ssc.doneErr
+}
+
+// LastProgress is what the newest committed batch did; false before the first
+// one.
+func (ssc *StreamingContext) LastProgress() (Progress, bool) {
+	ssc.mu.Lock()
+	r := ssc.run
+	ssc.mu.Unlock()
+	if r == nil {
+		return Progress{}, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.latest == nil {
+		return Progress{}, false
+	}
+	return *r.latest, true
 }

@@ -22,8 +22,8 @@ func inside() bool {
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		f, more := frames.Next()
-		if strings.HasPrefix(f.Function, "github.com/statemill/statemill/dstream.(*run).") &&
-			!strings.HasSuffix(f.Function, ".stop") {
+		if strings.HasPrefix(f.Function, "github.com/statemill/statemill/dstream.(*run).") ||
+			strings.HasPrefix(f.Function, "github.com/statemill/statemill/dstream.(*executor).") {
 			return true
 		}
 		if !more {

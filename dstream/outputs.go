@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"reflect"
 	"strings"
 
 	"github.com/statemill/statemill/rdd"
@@ -59,7 +60,7 @@ func Print[T any](in Stream[T], n int, opts ...OpOption) {
 				text.WriteString("...\n")
 				break
 			}
-			text.WriteString(printed(v))
+			text.WriteString(printed(reflect.ValueOf(&v).Elem()))
 			text.WriteByte('\n')
 		}
 		text.WriteByte('\n')
@@ -71,12 +72,16 @@ func Print[T any](in Stream[T], n int, opts ...OpOption) {
 	}
 }
 
+// pairPackage is where pairs come from.
+var pairPackage = reflect.TypeFor[Pair[int, int]]().PkgPath()
+
 // printed is the text of a record: pairs as (key,value), as Spark prints them.
-func printed(v any) string {
-	if p, ok := v.(interface{ printPair() string }); ok {
-		return p.printPair()
+func printed(v reflect.Value) string {
+	t := v.Type()
+	if t.Kind() == reflect.Struct && t.PkgPath() == pairPackage && strings.HasPrefix(t.Name(), "Pair[") {
+		return "(" + printed(v.Field(0)) + "," + printed(v.Field(1)) + ")"
 	}
-	return fmt.Sprint(v)
+	return fmt.Sprint(v.Interface())
 }
 
 // each runs f over all records of r in order: partition after partition, on one

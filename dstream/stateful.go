@@ -2,6 +2,7 @@ package dstream
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/statemill/statemill/internal/harness"
 	"github.com/statemill/statemill/partitioner"
@@ -17,12 +18,46 @@ type Call[S, M any] = staterdd.Call[S, M]
 // state beside it.
 type MapWithStateDStream[K comparable, S, M any] struct {
 	*DStream[M]
+	op        interface{ checkpointInterval() *time.Duration }
 	snapshots func() *DStream[Pair[K, S]]
 }
 
 // StateSnapshots is the stream of all live keys with their state after each
 // batch, in no order.
 func (s *MapWithStateDStream[K, S, M]) StateSnapshots() *DStream[Pair[K, S]] { return s.snapshots() }
+
+// defaultCheckpointSlides is the default checkpoint interval in slides.
+const defaultCheckpointSlides = 10
+
+// Checkpoint is StateSpec.CheckpointInterval, said on the stream: the interval,
+// a positive multiple of the slide, of the operator's own state. Its outputs are
+// not checkpointed. It returns the stream.
+func (s *MapWithStateDStream[K, S, M]) Checkpoint(interval time.Duration) *MapWithStateDStream[K, S, M] {
+	s.change("Checkpoint", func(n *node) error {
+		if err := positive(interval, "the checkpoint interval"); err != nil {
+			return err
+		}
+		*s.op.checkpointInterval() = interval
+		return checkpointMultiple(interval, n.slide)
+	})
+	return s
+}
+
+// CheckpointInterval is how often the operator's state is due to be written as a
+// whole, and the grain of TimeoutScan(AtCheckpoint): what was set, or ten slides.
+func (s *MapWithStateDStream[K, S, M]) CheckpointInterval() time.Duration {
+	if d := *s.op.checkpointInterval(); d > 0 {
+		return d
+	}
+	return defaultCheckpointSlides * s.SlideDuration()
+}
+
+func checkpointMultiple(interval, slide time.Duration) error {
+	if slide > 0 && interval%slide != 0 {
+		return fmt.Errorf("the checkpoint interval %v is not a multiple of the slide %v", interval, slide)
+	}
+	return nil
+}
 
 // MapWithState keeps state per key: the spec's function is called for every
 // record, in order, with the key's state. The stream gives what it emits: for
@@ -55,10 +90,8 @@ func addStateful[K comparable, V, S, M any](in Stream[Pair[K, V]], kind string, 
 	n.name = spec.Settings().Name
 	n.stable = true
 	n.check(spec.Validate()...)
-	if c := spec.Settings().CheckpointInterval; c > 0 && n.slide > 0 && c%n.slide != 0 {
-		n.fault(fmt.Errorf("the checkpoint interval %v is not a multiple of the slide %v", c, n.slide))
-	}
-	op := &statefulOp[K, V, S, M]{node: n, parent: p, spec: spec}
+	op := &statefulOp[K, V, S, M]{node: n, parent: p, spec: spec, interval: spec.Settings().CheckpointInterval}
+	n.check(checkpointMultiple(op.interval, n.slide))
 	n.op = op
 	d := bind(n, func(b *batchRun) (*rdd.RDD[M], error) {
 		if err := op.begin(b); err != nil {
@@ -66,7 +99,7 @@ func addStateful[K comparable, V, S, M any](in Stream[Pair[K, V]], kind string, 
 		}
 		return op.next.Mapped(), nil
 	})
-	return &MapWithStateDStream[K, S, M]{DStream: d, snapshots: func() *DStream[Pair[K, S]] { return op.snapshots(d) }}
+	return &MapWithStateDStream[K, S, M]{DStream: d, op: op, snapshots: func() *DStream[Pair[K, S]] { return op.snapshots(d) }}
 }
 
 // statefulNode is a stateful operator as the run sees it. The driver goroutine
@@ -96,6 +129,8 @@ type statefulOp[K comparable, V, S, M any] struct {
 	node   *node
 	parent *node
 	spec   StateSpec[K, V, S, M]
+	// interval is the checkpoint interval that was set, 0 if none was.
+	interval time.Duration
 
 	op      *staterdd.Operator[K, V, S, M]
 	current *staterdd.MapWithStateRDD[K, S, M] // newest committed version
@@ -104,7 +139,14 @@ type statefulOp[K comparable, V, S, M any] struct {
 }
 
 func (o *statefulOp[K, V, S, M]) prepare(r *run) (err error) {
-	o.op, err = staterdd.NewOperator(o.spec, staterdd.Options{
+	spec := o.spec
+	if spec.Settings().Name == "" {
+		spec = spec.Named(o.node.label()) // errors shall name it
+	}
+	if o.interval > 0 {
+		spec = spec.CheckpointInterval(o.interval)
+	}
+	o.op, err = staterdd.NewOperator(spec, staterdd.Options{
 		Parallelism: r.workers,
 		Slide:       o.node.slide,
 		Secret:      r.secret,
@@ -114,6 +156,8 @@ func (o *statefulOp[K, V, S, M]) prepare(r *run) (err error) {
 	})
 	return err
 }
+
+func (o *statefulOp[K, V, S, M]) checkpointInterval() *time.Duration { return &o.interval }
 
 // begin makes the version of the batch; its stage has not run yet.
 func (o *statefulOp[K, V, S, M]) begin(b *batchRun) error {
