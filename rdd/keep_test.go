@@ -3,6 +3,7 @@ package rdd_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -175,4 +176,33 @@ func TestLife(t *testing.T) {
 	l.Release()
 	l.Close()
 	require.Equal(t, 1, freed)
+}
+
+// A chain of batches, each of which reads the one before, keeps no earlier batch alive.
+func TestLineageDoesNotGrow(t *testing.T) {
+	freed := make(chan struct{})
+	last := func() *rdd.RDD[int] {
+		first := &[1 << 16]int{}
+		runtime.AddCleanup(first, func(c chan struct{}) { close(c) }, freed)
+		return rdd.Keep(rdd.Map(rdd.Parallelize([]int{1}, 1), func(v int) int { return v + first[0] }))
+	}()
+	for range 5 {
+		require.NoError(t, last.Materialize(t.Context()))
+		before := last
+		last = rdd.Keep(rdd.Map(before, func(v int) int { return v + 1 }))
+		require.Equal(t, rdd.StagePending, last.Deps()[0].State())
+	}
+	require.Equal(t, []int{6}, collect(t, last))
+	gone := false
+	for i := 0; i < 1000 && !gone; i++ {
+		runtime.GC()
+		runtime.Gosched() // the clean-up runs on its own goroutine
+		select {
+		case <-freed:
+			gone = true
+		default:
+		}
+	}
+	require.True(t, gone, "the first batch's function is still referenced")
+	runtime.KeepAlive(last)
 }

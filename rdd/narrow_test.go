@@ -127,3 +127,28 @@ func TestExecutorIsInherited(t *testing.T) {
 	collect(t, u)
 	require.Equal(t, map[string]int{"reduceByKey": 1, "repartition": 2, "keep repartition": 2, "collect": 3}, e.tries)
 }
+
+// What builders outside of the package (state versions) say of their datasets.
+func TestDatasetsMadeElsewhere(t *testing.T) {
+	ran := 0
+	stage := rdd.NewStage(rdd.StageConfig{Name: "load", Tasks: 1, Run: func(*rdd.Task) error { ran++; return nil }})
+	life := rdd.NewLife("version 7", nil)
+	p := partitioner.Hash[string](2)
+	r := rdd.New(2, func(t *rdd.Task, emit func(kv) error) error { return emit(kv{Key: "a", Value: t.Partition}) }).
+		WithDeps(stage).WithPartitioner(p).WithResource(life)
+	require.Equal(t, any(p), r.Partitioner())
+	require.Same(t, r, rdd.PartitionBy(r, partitioner.Hash[string](2)))
+	child := rdd.MapValues(r, func(v int) int { return v + 1 })
+	require.Equal(t, []kv{{Key: "a", Value: 1}, {Key: "a", Value: 2}}, collect(t, child))
+	collect(t, child)
+	require.Equal(t, 1, ran)
+	life.Close()
+	isReleasedResource(t, child)
+}
+
+func isReleasedResource[T any](t *testing.T, r *rdd.RDD[T]) {
+	t.Helper()
+	_, err := rdd.Collect(t.Context(), r)
+	require.ErrorIs(t, err, rdd.ErrReleased)
+	require.ErrorContains(t, err, "version 7")
+}

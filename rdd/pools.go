@@ -12,8 +12,9 @@ import (
 // need no bounds check.
 const blockRows = 256
 
-// poolBytes bounds what is kept of one type of block.
-const poolBytes = 256 << 20
+// poolBytes bounds what is kept of one type of block: about 1.6 million rows of
+// string keys and integers. A larger batch, after a pause say, allocates and drops the rest.
+const poolBytes = 64 << 20
 
 // Pools keeps the row blocks of a run for reuse. A run makes one and its
 // executor puts it into every Task. The zero value is ready; methods may be called from any

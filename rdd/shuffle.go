@@ -3,6 +3,7 @@ package rdd
 import (
 	"fmt"
 
+	"github.com/statemill/statemill/internal/invariants"
 	"github.com/statemill/statemill/partitioner"
 )
 
@@ -86,7 +87,8 @@ func (s *Shuffled[K, V]) Read(t *Task, target int, f func(*Rows[K, V]) error) er
 		return err
 	}
 	defer s.store.life.Leave()
-	for _, b := range blocks {
+	for i, b := range blocks {
+		invariants.Check(i == 0 || blocks[i-1].Source <= b.Source, "rdd: %s: blocks of target %d are not in source order", s.stage.name, target)
 		if err := t.check(); err != nil {
 			return err
 		}

@@ -46,11 +46,16 @@ func (s StageState) String() string {
 // Stage is a unit of work that must be complete before a dependent dataset can
 // be computed. It runs at most once and remembers its error. Only a run that was cancelled
 // leaves it pending (after Finish), so that another consumer may run it again,
-// Begin included. All methods may be called from any goroutine.
+// Begin included. Once it is done or has failed it forgets its work and its
+// dependencies: a chain of batches must not keep all earlier ones in memory.
+// All methods may be called from any goroutine.
 type Stage struct {
-	c StageConfig
+	name    string
+	tasks   int
+	release func()
 
 	mu      sync.Mutex
+	c       StageConfig // empty once settled
 	state   StageState
 	err     error
 	running chan struct{} // closed when the run in progress ends
@@ -59,24 +64,39 @@ type Stage struct {
 // NewStage makes a pending stage. A description without Run or with fewer than 1
 // task gives a stage that has failed already.
 func NewStage(c StageConfig) *Stage {
-	s := &Stage{c: c}
+	s := &Stage{name: c.Name, tasks: c.Tasks, release: c.Release, c: c}
 	switch {
 	case c.Tasks < 1:
-		s.state, s.err = StageFailed, fmt.Errorf("stage %s has %d tasks: %w", c.Name, c.Tasks, ErrPartitions)
+		s.settle(fmt.Errorf("stage %s has %d tasks: %w", c.Name, c.Tasks, ErrPartitions))
 	case c.Run == nil:
-		s.state, s.err = StageFailed, fmt.Errorf("stage %s has nothing to run", c.Name)
+		s.settle(fmt.Errorf("stage %s has nothing to run", c.Name))
 	}
 	return s
 }
 
-// Name is the stage's name.
-func (s *Stage) Name() string { return s.c.Name }
+// settle is the end of a stage; mu is held, or nobody else knows the stage yet.
+func (s *Stage) settle(err error) {
+	s.state, s.err, s.c = StageDone, err, StageConfig{}
+	if err != nil {
+		s.state = StageFailed
+	}
+}
 
-// Deps are the stages that run first. The slice is not to be changed.
-func (s *Stage) Deps() []*Stage { return s.c.Deps }
+// Name is the stage's name.
+func (s *Stage) Name() string { return s.name }
+
+// Deps are the stages that run first; none once the stage is done or has failed.
+// The slice is not to be changed.
+func (s *Stage) Deps() []*Stage { return s.config().Deps }
+
+func (s *Stage) config() StageConfig {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.c
+}
 
 // Tasks is the number of partitions.
-func (s *Stage) Tasks() int { return s.c.Tasks }
+func (s *Stage) Tasks() int { return s.tasks }
 
 // State says where the stage stands.
 func (s *Stage) State() StageState {
@@ -93,14 +113,20 @@ func (s *Stage) Err() error {
 }
 
 // RunTask runs one partition with one recover around it. Executors call it, as
-// often as they retry.
-func (s *Stage) RunTask(t *Task) error { return Protect(t, s.c.Run) }
+// often as they retry, while they run the stage; at another time it is an error.
+func (s *Stage) RunTask(t *Task) error {
+	run := s.config().Run
+	if run == nil {
+		return fmt.Errorf("stage %s: partition %d cannot run: the stage is %s", s.name, t.Partition, s.State())
+	}
+	return Protect(t, run)
+}
 
 // Release lets go of what the stage holds (row blocks, kept rows) for the
 // owner. Holders that have retained it keep it. Further calls do nothing.
 func (s *Stage) Release() {
-	if s.c.Release != nil {
-		s.c.Release()
+	if s.release != nil {
+		s.release()
 	}
 }
 
@@ -128,39 +154,36 @@ func (s *Stage) run(ctx context.Context, exec Executor) error {
 }
 
 func (s *Stage) execute(ctx context.Context, exec Executor) error {
-	err := fmt.Errorf("stage %s: a hook panicked", s.c.Name)
+	err := fmt.Errorf("stage %s: a hook panicked", s.name)
 	defer func() { // also when a hook panics: nobody may wait for ever
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		switch {
-		case err == nil:
-			s.state = StageDone
-		case canceled(ctx, err):
+		if canceled(ctx, err) {
 			s.state = StagePending
-		default:
-			s.state, s.err = StageFailed, err
+		} else {
+			s.settle(err)
 		}
 		close(s.running)
 	}()
-	err = s.phases(ctx, exec)
+	err = s.phases(ctx, exec, s.config())
 	return err
 }
 
-func (s *Stage) phases(ctx context.Context, exec Executor) error {
-	if s.c.Begin != nil {
-		if err := s.c.Begin(ctx); err != nil {
+func (s *Stage) phases(ctx context.Context, exec Executor, c StageConfig) error {
+	if c.Begin != nil {
+		if err := c.Begin(ctx); err != nil {
 			return err
 		}
 	}
 	err := exec.RunStage(ctx, s)
-	if s.c.Finish != nil {
-		err = s.c.Finish(err)
+	if c.Finish != nil {
+		err = c.Finish(err)
 	}
 	return err
 }
 
-// Stages lists the given stages and all they depend on, dependencies first, each
-// once, in an order that depends only on how they were made.
+// Stages lists the given stages and all they still depend on, dependencies
+// first, each once, in an order that depends only on how they were made.
 func Stages(stages ...*Stage) []*Stage {
 	var order []*Stage
 	seen := map[*Stage]bool{}
@@ -170,7 +193,7 @@ func Stages(stages ...*Stage) []*Stage {
 			return
 		}
 		seen[s] = true
-		for _, d := range s.c.Deps {
+		for _, d := range s.Deps() {
 			visit(d)
 		}
 		order = append(order, s)

@@ -49,6 +49,7 @@ func TestMaterializeRunsDependenciesFirstAndOnce(t *testing.T) {
 	require.Equal(t, []string{"a", "b", "c", "d"}, names)
 
 	exec := rdd.Local(2, nil)
+	require.Equal(t, []*rdd.Stage{b, a}, c.Deps())
 	require.NoError(t, rdd.Materialize(t.Context(), exec, c, d))
 	require.NoError(t, rdd.Materialize(t.Context(), exec, d, c, b))
 	require.Equal(t, []string{
@@ -58,7 +59,8 @@ func TestMaterializeRunsDependenciesFirstAndOnce(t *testing.T) {
 	require.Equal(t, rdd.StageDone, c.State())
 	require.Equal(t, "done", c.State().String())
 	require.NoError(t, c.Err())
-	require.Equal(t, []*rdd.Stage{b, a}, c.Deps())
+	require.Empty(t, c.Deps(), "what is done keeps no earlier stage in memory")
+	require.ErrorContains(t, c.RunTask(&rdd.Task{}), "stage c: partition 0 cannot run: the stage is done")
 	c.Release() // nothing to release
 }
 
