@@ -1,0 +1,64 @@
+package staterdd
+
+import (
+	"github.com/statemill/statemill/statemap"
+	"github.com/statemill/statemill/timeout"
+)
+
+// openIndex readies the expiry index for the version m that has just been opened: it is built
+// from all slots when there is none, when slots were renumbered, and after a sealed version was
+// taken back. What it is built from is the version before, so it is committed at once.
+func (p *Partition[K, V, S, M]) openIndex(l *lineage[K, S], m *statemap.Map[K, S]) {
+	if !p.op.indexed() {
+		return
+	}
+	layout, keyed := m.Layout(), p.op.keyed()
+	if l.index != nil && !l.stale && l.layout == layout {
+		return
+	}
+	if keyed {
+		l.index = timeout.NewDeadline(p.op.slide)
+	} else {
+		l.index = timeout.NewIdle(p.op.slide)
+	}
+	l.layout, l.stale = layout, false
+	m.AllSlots(func(slot uint32, t int64) bool {
+		if due, ok := dueTime(keyed, t); ok {
+			l.index.Add(slot, due)
+		}
+		return true
+	})
+	l.index.Commit()
+}
+
+// index tells the index what the block just applied made due earlier than it knows: keys that
+// came to life, and new deadlines. An idle key's time only grows, which needs no telling.
+func (p *Partition[K, V, S, M]) index() {
+	if !p.op.indexed() {
+		return
+	}
+	x := p.line.index
+	if !p.op.keyed() {
+		for _, slot := range p.block.Inserted() {
+			x.Add(slot, p.now)
+		}
+		return
+	}
+	for i := range p.keys {
+		if d, ok := dueTime(true, p.block.Time(i)); ok {
+			if slot, has := p.block.Slot(i); has {
+				x.Add(slot, d)
+			}
+		}
+	}
+}
+
+// dueTime gives what the index orders entries by: the update time, so that it does not depend on
+// the timeout, or the deadline, if there is one.
+func dueTime(keyed bool, t int64) (int64, bool) {
+	if !keyed {
+		return t, true
+	}
+	d, ok, _ := UnpackDeadline(t)
+	return d, ok
+}
