@@ -55,10 +55,11 @@ func (h *handle[K, SK, S]) detach(withOlder bool) {
 	}
 	nt := t.like(h.v, h.live)
 	nt.layout = t.layout
-	oldest := h.v // the oldest version that will be read in the new table
+	from := h.v // the oldest version that will be read in the new table
 	if withOlder {
-		oldest = t.handles[0].v
+		from = t.handles[0].v
 	}
+	from = max(from, t.first) // the oldest list that goes along; past h.v if there is none
 	t.mu.RUnlock()
 
 	var free []uint32
@@ -74,7 +75,7 @@ func (h *handle[K, SK, S]) detach(withOlder bool) {
 			sl := t.at(n)
 			s, tm, meta, undo := t.asOf(sl, h.v)
 			m := nt.alloc()
-			if meta == 0 || meta&metaLive == 0 && meta>>metaShift <= oldest {
+			if meta == 0 || meta&metaLive == 0 && meta>>metaShift < from {
 				free = append(free, m)
 				continue
 			}
@@ -93,17 +94,14 @@ func (h *handle[K, SK, S]) detach(withOlder bool) {
 	if h.t.Load() != t || h.status.Load() == statusAborted {
 		return
 	}
-	t.handOver(nt, h, withOlder)
+	t.handOver(nt, h, withOlder, from)
 	t.trim()
 }
 
 // handOver moves h, and with withOlder all older handles, to nt, with the undo
-// lists they need. t keeps its lists until trim finds them unused.
-func (t *table[K, SK, S]) handOver(nt *table[K, SK, S], h *handle[K, SK, S], withOlder bool) {
-	from := h.v // of the lists that go along; its own for Delta
-	if withOlder {
-		from = t.first
-	}
+// lists from … h.v as far as they are still kept. t keeps its lists until trim
+// finds them unused.
+func (t *table[K, SK, S]) handOver(nt *table[K, SK, S], h *handle[K, SK, S], withOlder bool, from uint32) {
 	if from = max(from, t.first); from <= h.v && !sabotage.On("detach-loses-undo") {
 		lists := t.versions[from-t.first : h.v-t.first+1]
 		for i := range lists {
