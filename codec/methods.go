@@ -75,7 +75,7 @@ func methodNode(m methods) *node {
 		return &node{
 			enc: func(p *packer, v reflect.Value) error {
 				err := v.Addr().Interface().(msgpack.CustomEncoder).EncodeMsgpack(p.enc)
-				p.enc.Reset(p) // it may have changed the encoder's settings
+				p.resetEncoder() // it may have changed the encoder's settings
 				return err
 			},
 			dec: func(p *packer, v reflect.Value) error {

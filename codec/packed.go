@@ -53,7 +53,7 @@ func (c *packed[T]) Append(dst []byte, v T) ([]byte, error) {
 	s := c.pool.Get().(*packState[T])
 	s.val = v
 	s.p.buf, s.p.depth = dst, 0
-	s.p.enc.Reset(&s.p)
+	s.p.resetEncoder()
 	err := c.root.enc(&s.p, s.rv)
 	out := s.p.buf
 	if err == nil && c.own {
@@ -138,6 +138,13 @@ func (p *packer) Write(b []byte) (int, error) {
 func (p *packer) WriteByte(c byte) error {
 	p.buf = append(p.buf, c)
 	return nil
+}
+
+// resetEncoder gives the encoder its settings. Sorting is for what self-encoding
+// types hand to the library; plans sort by themselves.
+func (p *packer) resetEncoder() {
+	p.enc.Reset(p)
+	p.enc.SetSortMapKeys(true)
 }
 
 func (p *packer) pos() int { return len(p.src) - p.r.Len() }

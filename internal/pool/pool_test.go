@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -88,7 +87,6 @@ func TestRunReturnsTheLowestFailure(t *testing.T) {
 				return ctx.Err()
 			case 1: // fails later than two, by itself
 				<-ctx.Done()
-				time.Sleep(time.Second)
 				return one
 			}
 			return two

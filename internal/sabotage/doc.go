@@ -10,5 +10,5 @@
 // In a normal build [On] is a constant false and the branch is not compiled.
 // Under the build tag "sabotage" exactly the fault named by the environment
 // variable STATEMILL_SABOTAGE is on, and some test of the same package must
-// then fail.
+// then fail. The test cache does not see that variable: run with -count=1.
 package sabotage
