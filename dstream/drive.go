@@ -27,7 +27,8 @@ func (r *run) drive() {
 	r.finish(err)
 }
 
-// finish lets go of everything and tells the end of the run.
+// finish lets go of the remembered batches and tells the end of the run. The
+// operators' newest versions stay readable as long as the context is held.
 func (r *run) finish(err error) {
 	r.end()
 	r.mu.Lock()
@@ -35,9 +36,6 @@ func (r *run) finish(err error) {
 		b.dropAll()
 	}
 	r.remembered = nil
-	for _, n := range r.ops {
-		n.op.close()
-	}
 	r.mu.Unlock()
 	r.background.Wait()
 	if cerr := r.closeSources(); err == nil {

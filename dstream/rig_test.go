@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // zero is the grid's origin in the tests: a multiple of every interval in use.
-var zero = time.Unix(1_000_000, 0).UTC()
+var zero = time.Unix(1_000_020, 0).UTC()
 
 // rig runs a job tick by tick on a manual clock and keeps what its outputs saw.
 type rig struct {

@@ -120,8 +120,6 @@ type statefulNode interface {
 	// hold gives the current version's rows as []harness.StateRow[K, S] when the
 	// returned function is called; the run's mu is held for hold alone.
 	hold() (rows func() (any, error), err error)
-	// close lets the current version go.
-	close()
 }
 
 // statefulOp is a stateful operator in a run.
@@ -224,13 +222,6 @@ func (o *statefulOp[K, V, S, M]) commit() {
 	}
 	o.current.ReleaseState()
 	o.current, o.next, o.running = o.next, nil, nil
-}
-
-func (o *statefulOp[K, V, S, M]) close() {
-	if o.current != nil {
-		o.current.ReleaseState()
-		o.current = nil
-	}
 }
 
 func (o *statefulOp[K, V, S, M]) progress() OperatorProgress {
