@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"math"
+	"slices"
 	"testing"
 	"unsafe"
 
+	"github.com/statemill/statemill/rdd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -50,10 +53,30 @@ func TestKeys(t *testing.T) {
 func TestSidesAgree(t *testing.T) {
 	fill := newData(options{}, 200, 500)
 	bare, sharded := newBareMap(fill), newShardedMap(fill)
+	ours, err := newUpdater(fill)
+	require.NoError(t, err)
+	// Our sides are filled by a record of each key, so their sums are one higher.
+	job, err := newEngine(fill, 2)
+	require.NoError(t, err)
+	step, err := newStepper(0)
+	require.NoError(t, err)
+	require.NoError(t, step.step(fill.all()))
 	for range 3 {
 		in := fill.next()
 		require.NoError(t, bare.batch(in))
 		require.NoError(t, sharded.batch(in))
+		require.NoError(t, ours.batch(in))
+		require.NoError(t, job.batch(in))
+		require.NoError(t, step.step(in))
+		got := slices.Collect(ours.last.Mapped.All())
+		require.Len(t, got, in.len())
+		for i, o := range bare.out {
+			require.Equal(t, output{o.key, o.sum + 1}, got[i])
+		}
+		stepped, err := rdd.Collect(context.Background(), step.state.Mapped())
+		require.NoError(t, err)
+		require.Equal(t, got, stepped)
+		require.ElementsMatch(t, got, slices.Concat(job.out...))
 		assert.Len(t, bare.out, in.len())
 		assert.Equal(t, in.len(), len(sharded.owners[0].out)+len(sharded.owners[1].out))
 	}
@@ -65,6 +88,7 @@ func TestSidesAgree(t *testing.T) {
 		}
 	}
 	assert.Equal(t, bare.m, all)
+	require.NoError(t, job.close())
 }
 
 // TestJudge: the median process decides, the range and both sides' numbers are told, idle cores make a two-core run void.
@@ -83,6 +107,11 @@ func TestJudge(t *testing.T) {
 	assert.Equal(t, []float64{0.5, 2}, line["range"])
 	assert.Equal(t, "wall", line["judged_on"])
 	assert.InDelta(t, 100, line["base_ns_wall"], 1e-9)
+
+	text, err := b.format(line)
+	require.NoError(t, err)
+	assert.True(t, bytes.HasPrefix(text, []byte(`{"bench":"x","ratio_to_x":0.6,"target":0.7,"met":true,"void":false,`)), string(text))
+	assert.True(t, json.Valid(text))
 
 	idle := b.judge([]sample{process(50, 100, 1.5)}, options{})
 	assert.Equal(t, true, idle["void"])

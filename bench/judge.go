@@ -1,5 +1,12 @@
 package main
 
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
 // A bench is one speed target.
 type bench struct {
 	name, about string
@@ -34,6 +41,32 @@ func (b *bench) judge(samples []sample, o options) map[string]any {
 		line["quick"] = true
 	}
 	return line
+}
+
+// format writes a line as JSON: what matters first, the rest by name.
+func (b *bench) format(line map[string]any) ([]byte, error) {
+	first := []string{"bench", b.ratio, "target", "met", "void", "range", "of_processes"}
+	names := append(first, slices.DeleteFunc(slices.Sorted(maps.Keys(line)), func(name string) bool {
+		return slices.Contains(first, name)
+	})...)
+	out := bytes.NewBufferString("{")
+	for _, name := range names {
+		value, ok := line[name]
+		if !ok {
+			continue
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		if out.Len() > 1 {
+			out.WriteByte(',')
+		}
+		out.WriteString(`"` + name + `":`)
+		out.Write(text)
+	}
+	out.WriteByte('}')
+	return out.Bytes(), nil
 }
 
 // compare gives each process's ratio of the two sides and puts both sides' numbers into the line.

@@ -61,7 +61,7 @@ func run(w io.Writer, name string, child bool, o options) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}
-		line, err := json.Marshal(b.judge(samples, o))
+		line, err := b.format(b.judge(samples, o))
 		if err != nil {
 			return err
 		}
