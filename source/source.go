@@ -1,53 +1,106 @@
 // Package source is the contract between the engine and its inputs, and holds
-// the inputs that need nothing but Go: scripted batches, text files, a watched
-// directory, a reader such as standard input, and a socket.
+// the inputs that need nothing but Go: [Queue] (scripted batches), [Files] (text
+// files), [Directory] (files that appear in a directory), [LineReader] (a reader
+// such as standard input) and [SocketReader] (lines from a TCP server).
+//
+// # The contract
+//
+// The engine calls, from one goroutine:
+//
+//	Open(last) → { Plan → Read… → Committed } … → Close
+//
+// One epoch is one Plan. Its ranges are written down before they are read, and
+// from then on they are the epoch's: if it fails, is tried again, or is redone by
+// a later run, the same ranges are read again and Plan is not asked. Plan for the
+// next epoch comes only after Committed for this one. Only Read may be called
+// from several goroutines at once, for different ranges or the same one.
+//
+// What every source must keep, and package sourcetest checks:
+//
+//   - Plan does not read records. It may look at bytes to find where records end.
+//   - A plan lists every partition, those with nothing to read too: it is the
+//     source's whole position. Within a partition Until never goes back.
+//   - Same range, same records, in the same order: in this run and, for a source
+//     that can be read again, in any later one. A source that cannot be
+//     (a socket, a pipe) keeps what an uncommitted plan needs until Committed,
+//     and answers [ErrNotReplayable] in a new run.
+//   - Offsets grow within a range and lie in [From, Until). Not every offset has a
+//     record; if that is usual, the source is [Sparse].
+//   - A plan holds at most Limits.Records records, and Limits.PerPartition in one
+//     range; what is waiting comes in later plans, and no partition starves.
+//   - emit's error ends Read and is returned (errors.Is finds it).
+//   - A cancelled context ends every call soon, with its error.
+//   - Read gives an error for a range that it cannot deliver whole.
+//
+// Errors name the source, the place and the next step. The engine retries failed
+// calls with backoff, so a source need not; each call must be repeatable.
+// Records belong to whoever receives them; a source does not change them later.
+//
+// Nothing here decides what a record means, keeps group offsets, or shares work
+// between processes.
 package source
 
 import "context"
 
 // Range is the records with offsets in [From, Until) of one partition.
 type Range struct {
-	Partition   string
+	// Partition names the partition within the source.
+	Partition string
+	// From and Until are offsets, in the source's own unit.
 	From, Until int64
 	// Epoch is the identity of the partition's history (a topic's id, a file's
 	// size): the same offsets under another Epoch are other records.
 	Epoch string
 }
 
-// Plan is what one epoch reads. It lists every partition, those with nothing to
-// read too (From == Until): a plan is also the source's whole position.
+// Plan is what one epoch reads, and with it the source's whole position: it has
+// one range for every partition.
 type Plan struct{ Ranges []Range }
 
-// Limits bound one plan.
+// Limits bound one plan. The zero value has no bound; a negative bound allows
+// nothing, so that a rate that was computed too low is never "no limit".
 type Limits struct {
-	Records, PerPartition int64  // 0 = no limit
-	Epoch                 uint64 // number of the epoch; rotates the fair share
+	// Records is the most records in the plan; 0 = no limit.
+	Records int64
+	// PerPartition is the most records in one range; 0 = no limit.
+	PerPartition int64
+	// Epoch is the number of the epoch. Sources that share a limit among
+	// partitions start the round with another one in each epoch.
+	Epoch uint64
 }
 
-// Source is an input of records of type T.
+// Source is an input of records of type T; the package comment has the rules.
 type Source[T any] interface {
-	// Open starts at the positions of the last plan, nil on a first start.
+	// Open starts at the positions of last, the newest plan made for this source,
+	// committed or not; nil on a first start. Its ranges can be read at once.
 	Open(ctx context.Context, last *Plan) error
-	// Plan says what the next epoch reads; it does not read.
+	// Plan says what the next epoch reads, from the end of the last plan on. It
+	// waits for nothing: a plan of empty ranges is a good answer.
 	Plan(ctx context.Context, l Limits) (Plan, error)
-	// Read pushes one range in order, with each record's offset. Same range, same records.
+	// Read calls emit for each record of r, in order, with the record's offset.
 	Read(ctx context.Context, r Range, emit func(offset int64, v T) error) error
-	// Committed: the epoch that read p is durable.
+	// Committed says that the epoch that read p is complete and durable: p will
+	// not be read again.
 	Committed(ctx context.Context, p Plan) error
-	// Close ends the source.
+	// Close ends the source and its goroutines. It may be called at any time
+	// when no other call is under way, and more than once.
 	Close() error
 }
 
-// Bounded is offered by sources whose input may end.
+// Bounded is offered by sources whose input may end, so that a run over finite
+// input can end by itself.
 type Bounded interface {
-	// Done reports that every record has been planned and no more will come.
+	// Done reports that every record has been planned and no more will come. Once
+	// true it stays true. The engine asks after a commit.
 	Done() bool
 }
 
-// Locator is offered by sources that can say in words where a record stands.
+// Locator is offered by sources that can say where a record stands, for messages.
 type Locator interface {
+	// Locate names the place of a record in words, such as a file and a byte.
 	Locate(partition string, offset int64) string
 }
 
-// Share divides a limit by lag.
-func Share(lags []int64, l Limits) []int64 { return make([]int64, len(lags)) }
+// Sparse is offered by sources that number records by other than one, such as
+// byte offsets: a gap between two offsets says nothing there.
+type Sparse interface{ Sparse() bool }
