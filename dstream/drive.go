@@ -172,7 +172,7 @@ func (r *run) ends(err error) error {
 // handled tells the test kit which ticks need nothing more.
 func (r *run) handled(e core.Event) {
 	h := r.harness
-	if h == nil {
+	if h == nil || e.Kind == core.EvFailed {
 		return
 	}
 	b, running := r.core.Batch()

@@ -239,11 +239,12 @@ func (o *statefulOp[K, V, S, M]) hold() (func() (any, error), error) {
 		return func() (any, error) { return []harness.StateRow[K, S]{}, nil }, nil
 	}
 	current := o.current
-	if err := current.Retain(); err != nil {
+	held := current.StateTimes() // holds the state alone: the outputs may be forgotten
+	if err := held.Retain(); err != nil {
 		return nil, err
 	}
 	return func() (any, error) {
-		defer current.Release()
+		defer held.Release()
 		rows := []harness.StateRow[K, S]{}
 		for i, rec := range current.Records() {
 			for k, e := range rec.StateMap.All() {
