@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/statemill/statemill/source"
+	"github.com/statemill/statemill/vfs"
+)
+
+// text is the program's input: as a source for the job, and once more for the
+// independent count.
+type text struct {
+	what string // in words, for the first line of the output
+	source.Source[string]
+	// plain counts the same text again, after the run.
+	plain func() (*plainCount, error)
+}
+
+// done says that the job has planned the last of the text.
+func (t *text) done() bool { return t.Source.(source.Bounded).Done() }
+
+// openText finds the text that the arguments name: nothing is the Go source
+// tree, "-" is in, everything else is files and folders.
+func openText(ctx context.Context, args []string, in io.Reader, bytesPerBatch int64) (*text, error) {
+	switch {
+	case len(args) == 0:
+		root, err := goRoot(ctx)
+		if err != nil {
+			return nil, err
+		}
+		src := filepath.Join(root, "src")
+		files, err := textFiles([]string{src}, func(name string) bool { return strings.HasSuffix(name, ".go") })
+		if err != nil {
+			return nil, err
+		}
+		return fileText(files, src, bytesPerBatch), nil
+	case len(args) == 1 && args[0] == "-":
+		return readerText(in, bytesPerBatch), nil
+	}
+	files, err := textFiles(args, func(string) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	return fileText(files, strings.Join(args, " "), bytesPerBatch), nil
+}
+
+// goRoot is where the installed Go toolchain is.
+func goRoot(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	root := strings.TrimSpace(string(out))
+	if err != nil || root == "" {
+		return "", fmt.Errorf("cannot find the Go source tree (go env GOROOT: %v): name files to count, or - for the standard input", err)
+	}
+	return root, nil
+}
+
+// textFiles lists the regular files under the given paths. In folders, names
+// that begin with a dot, and files that hold a zero byte near their beginning,
+// are left out: they are not text.
+func textFiles(paths []string, wanted func(name string) bool) ([]string, error) {
+	var files []string
+	for _, root := range paths {
+		// WalkDir does not follow a link at its root: the Go tree may be one.
+		real, err := filepath.EvalSymlinks(root)
+		if err != nil {
+			return nil, err
+		}
+		err = filepath.WalkDir(real, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case path == real && !d.IsDir():
+				files = append(files, path)
+			case path != real && strings.HasPrefix(d.Name(), "."):
+				if d.IsDir() {
+					return fs.SkipDir
+				}
+			case d.Type().IsRegular() && wanted(d.Name()):
+				ok, err := isText(path)
+				if err != nil {
+					return err
+				}
+				if ok {
+					files = append(files, path)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("no text files in %s", strings.Join(paths, " "))
+	}
+	return files, nil
+}
+
+func isText(path string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	head := make([]byte, 512)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, err
+	}
+	return bytes.IndexByte(head[:n], 0) < 0, nil
+}
+
+func fileText(files []string, where string, bytesPerBatch int64) *text {
+	src := source.TextFiles(vfs.Disk(), files...)
+	src.MaxBytesPerBatch = bytesPerBatch
+	return &text{
+		what:   fmt.Sprintf("%d files of %s", len(files), where),
+		Source: src,
+		plain: func() (*plainCount, error) {
+			p := newPlainCount()
+			for _, name := range files {
+				if err := countFile(p, name); err != nil {
+					return nil, err
+				}
+			}
+			return p, nil
+		},
+	}
+}
+
+func countFile(p *plainCount, name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return p.read(f)
+}
+
+// readerText counts a stream that cannot be read twice: the independent count
+// gets a copy of the bytes as they are read, before anything looks at them.
+func readerText(in io.Reader, bytesPerBatch int64) *text {
+	r, w := io.Pipe()
+	src := source.Lines("stdin", &copying{in: in, to: w})
+	src.MaxBytes = bytesPerBatch
+	p, counted := newPlainCount(), make(chan error, 1)
+	go func() { counted <- p.read(r) }()
+	return &text{
+		what:   "the standard input",
+		Source: src,
+		plain: func() (*plainCount, error) {
+			w.Close() // no more will come: the run is over
+			return p, <-counted
+		},
+	}
+}
+
+// copying is in; all that is read from it also goes to another writer, which
+// is closed at the end.
+type copying struct {
+	in io.Reader
+	to *io.PipeWriter
+}
+
+func (c *copying) Read(b []byte) (int, error) {
+	n, err := c.in.Read(b)
+	if n > 0 {
+		if _, werr := c.to.Write(b[:n]); werr != nil {
+			return 0, werr
+		}
+	}
+	if err != nil {
+		c.to.CloseWithError(err) // io.EOF is a clean end
+	}
+	return n, err
+}

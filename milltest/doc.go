@@ -1,0 +1,48 @@
+// Package milltest runs a job in a test: the same job, unchanged, on scripted
+// batches and with a clock that the test moves.
+//
+//	kit := milltest.New(t, time.Second, job)
+//	in := milltest.Input[string](kit, "lines") // in the place of the source "lines"
+//	in.Batch("a b a")
+//	kit.Tick(1)                                // one batch, completed on return
+//	got := milltest.Output[dstream.Pair[string, int]](kit, "counts")
+//	state := milltest.State[string, int](kit, "counts")
+//
+// Names put the kit in place of the outside world: a source is replaced by
+// [Input], the output of a name is captured in [Output] (an unnamed output by
+// the name of its stream), a stateful operator is looked at by [State] and
+// [StateTimes]. What a batch did is in [Kit.Progress], why a run ended in
+// [Kit.Err].
+//
+// # Time
+//
+// The clock stands still but for [Kit.Tick] and [Kit.Advance]. It starts at the
+// Unix epoch, so batch n has the time n × interval, unless [Kit.StartAt] says
+// otherwise. Tick returns when the batch of its tick is complete. Nothing here
+// sleeps or polls, so kits run in parallel, under the race detector, and inside
+// a bubble of testing/synctest; nothing is shared between two kits.
+//
+// # Outputs
+//
+// Print is captured and not printed. The functions of ForeachRDD and Foreach
+// are the job's own code: they are captured and also run, until
+// [Kit.ReplaceOutput] names them. [Kit.DiscardOutput] neither captures nor
+// runs one (for jobs with millions of records).
+//
+// # Faults
+//
+// [In.FailReads], [In.FailPlans] and [Kit.FailOutput] inject errors,
+// [Kit.BlockOutput] makes a sink slow, [In.Repeat] sends records twice,
+// [In.Gap] leaves holes in the offsets. I/O errors are retried by the engine
+// without waiting.
+//
+// An error that ends the run does not fail the test at once: the test may be
+// about it. But it must be looked at with [Kit.Err]; one that was not fails the
+// test at the next look at outputs or state, or at its end.
+//
+// # What it does not do
+//
+// It keeps no state outside memory: a crash and a restart on a checkpoint come
+// with durable versions. It does not warn yet about a state that keeps a
+// substring of its input record and so pins the whole of it.
+package milltest

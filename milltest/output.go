@@ -1,0 +1,203 @@
+package milltest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/statemill/statemill/internal/harness"
+)
+
+// captured is what the kit knows of one output name.
+type captured struct {
+	seen             bool // the job has an output of that name
+	replace, discard bool
+	parts            map[uint64]any // epoch → [][]T
+	fail             faults
+	gate             *Gate
+}
+
+func (k *Kit) output(name string) *captured {
+	c := k.outputs[name]
+	if c == nil {
+		c = &captured{parts: map[uint64]any{}}
+		k.outputs[name] = c
+	}
+	return c
+}
+
+// ReplaceOutput captures the output of that name without running the job's own
+// function, for functions that reach outside the test.
+func (k *Kit) ReplaceOutput(name string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.output(name).replace = true
+}
+
+// DiscardOutput neither captures nor runs the output of that name.
+func (k *Kit) DiscardOutput(name string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.output(name).discard = true
+}
+
+// FailOutput makes the next n runs of the output of that name fail with err,
+// before anything of it has run.
+func (k *Kit) FailOutput(name string, n int, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.output(name).fail = faults{n: n, err: err}
+}
+
+// onOutput takes the place of every output of the run.
+func (k *Kit) onOutput(ctx context.Context, call harness.OutputCall) error {
+	k.mu.Lock()
+	c := k.output(call.Name)
+	c.seen = true
+	_, fault := c.fail.take()
+	gate, discard, replace := c.gate, c.discard, c.replace
+	k.mu.Unlock()
+	if gate != nil {
+		if err := gate.pass(ctx); err != nil {
+			return err
+		}
+	}
+	if fault != nil {
+		return fault
+	}
+	if discard {
+		return nil
+	}
+	parts, err := call.Partitions(ctx)
+	if err != nil {
+		return err
+	}
+	if call.Kind != "Print" && !replace {
+		if err := call.Run(ctx); err != nil {
+			return err
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c.parts[call.Epoch] = parts
+	return nil
+}
+
+// Output gives what the output of that name wrote in each committed batch:
+// index 0 is batch 1. A batch in which the output did not run (it has a slide,
+// or it was skipped) is nil, one in which it wrote nothing is empty. An unnamed
+// output goes by the name of its stream. A wrong name or type ends the test.
+func Output[T any](k *Kit, name string) [][]T {
+	k.t.Helper()
+	parts := OutputParts[T](k, name)
+	out := make([][]T, len(parts))
+	for i, p := range parts {
+		if p != nil {
+			out[i] = slices.Concat(append([][]T{{}}, p...)...)
+		}
+	}
+	return out
+}
+
+// OutputParts is Output with the records of every partition apart.
+func OutputParts[T any](k *Kit, name string) [][][]T {
+	k.t.Helper()
+	k.mustBeFine("Output " + name)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c := k.outputs[name]
+	engine := k.h.Engine()
+	if engine == nil {
+		return nil // nothing has run yet
+	}
+	if !slices.Contains(engine.Outputs(), name) {
+		k.t.Fatalf("milltest: no output %q: the job has %q", name, engine.Outputs())
+	}
+	out := make([][][]T, engine.Epoch())
+	if c == nil {
+		return out
+	}
+	for epoch, v := range c.parts {
+		if epoch < 1 || epoch > uint64(len(out)) {
+			continue // written by a batch that was given up
+		}
+		parts, ok := v.([][]T)
+		if !ok {
+			k.t.Fatalf("milltest: output %q holds %s, not %T", name, elem(v), *new(T))
+		}
+		out[epoch-1] = parts
+	}
+	return out
+}
+
+// elem names the record type of a [][]T.
+func elem(v any) string { return fmt.Sprintf("%T", v)[len("[][]"):] }
+
+// Gate holds up an output until it is released.
+type Gate struct {
+	entered chan struct{} // one token a run that has arrived
+	open    chan struct{}
+	k       *Kit
+}
+
+// BlockOutput makes the output of that name wait, from its next run on, until
+// the gate is released. Use it with [Kit.Advance], which does not wait.
+func (k *Kit) BlockOutput(name string) *Gate {
+	g := &Gate{entered: make(chan struct{}, 1024), open: make(chan struct{}), k: k}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.output(name).gate = g
+	return g
+}
+
+func (g *Gate) pass(ctx context.Context) error {
+	select {
+	case g.entered <- struct{}{}:
+	default: // nobody counts that many
+	}
+	select {
+	case <-g.open:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Entered waits until a run of the output stands at the gate (one call for each
+// run).
+func (g *Gate) Entered() {
+	g.k.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), g.k.waitFor)
+	defer cancel()
+	select {
+	case <-g.entered:
+	case <-ctx.Done():
+		g.k.t.Fatalf("milltest: no run of the output has come to the gate")
+	}
+}
+
+// Release opens the gate for good. It may be called more than once.
+func (g *Gate) Release() {
+	g.k.mu.Lock()
+	defer g.k.mu.Unlock()
+	g.release()
+}
+
+func (g *Gate) release() {
+	select {
+	case <-g.open:
+	default:
+		close(g.open)
+	}
+}
+
+func (k *Kit) releaseAll() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for c := range maps.Values(k.outputs) {
+		if c.gate != nil {
+			c.gate.release()
+		}
+	}
+}

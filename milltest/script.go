@@ -1,0 +1,203 @@
+package milltest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/statemill/statemill/source"
+)
+
+// script is the source behind an input: batches queued by the test, and
+// behind them a backlog that is taken by the engine's limits. Everything ever
+// given stays, so any range can be read again.
+type script[T any] struct {
+	name string
+
+	mu      sync.Mutex
+	parts   []*partition[T]
+	batches int  // scripted batches still queued
+	sent    []T  // the records of all scripted batches, for Repeat
+	ended   bool // the test said that nothing more will come
+	reads   faults
+	plans   faults
+}
+
+// partition is the log of one partition. Offsets grow by one a record, more
+// where the test left a gap.
+type partition[T any] struct {
+	offsets []int64
+	values  []T
+	end     int64   // offset after the newest record
+	planned int64   // up to where plans have gone
+	cuts    []int64 // scripted batches end here, oldest first
+	// rewind says, by the offset at which a read starts, how many records
+	// before it are sent again at their old offsets.
+	rewind map[int64]int
+}
+
+// faults are errors to come: the next n calls fail with err, reads only after
+// they have given `after` records.
+type faults struct {
+	n, after int
+	err      error
+}
+
+func (f *faults) take() (after int, err error) {
+	if f.n == 0 {
+		return 0, nil
+	}
+	f.n--
+	return f.after, f.err
+}
+
+func (s *script[T]) partition(i int) *partition[T] {
+	for len(s.parts) <= i {
+		// It has nothing in the batches that are queued already.
+		s.parts = append(s.parts, &partition[T]{cuts: make([]int64, s.batches), rewind: map[int64]int{}})
+	}
+	return s.parts[i]
+}
+
+func (p *partition[T]) add(v T) {
+	p.offsets = append(p.offsets, p.end)
+	p.values = append(p.values, v)
+	p.end++
+}
+
+// push queues one batch, cut into n partitions as evenly as can be: partition i
+// has records [i*len/n, (i+1)*len/n).
+func (s *script[T]) push(records []T, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range n {
+		p := s.partition(i)
+		for _, v := range records[i*len(records)/n : (i+1)*len(records)/n] {
+			p.add(v)
+		}
+	}
+	for _, p := range s.parts {
+		p.cuts = append(p.cuts, p.end)
+	}
+	s.batches++
+	s.sent = append(s.sent, records...)
+}
+
+// Open implements source.Source. A kit's script starts where it stands.
+func (s *script[T]) Open(_ context.Context, last *source.Plan) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last == nil {
+		return nil
+	}
+	for _, r := range last.Ranges {
+		i, err := s.index(r.Partition)
+		if err != nil {
+			return err
+		}
+		s.parts[i].planned = r.Until
+	}
+	return nil
+}
+
+// Plan implements source.Source: one scripted batch whole, whatever the
+// limits; when none is queued, the backlog by the limits.
+func (s *script[T]) Plan(_ context.Context, l source.Limits) (source.Plan, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.plans.take(); err != nil {
+		return source.Plan{}, err
+	}
+	if s.batches == 0 {
+		return s.planBacklog(l), nil
+	}
+	s.batches--
+	var plan source.Plan
+	for i, p := range s.parts {
+		from, until := p.planned, p.planned
+		if len(p.cuts) > 0 {
+			until, p.cuts = p.cuts[0], p.cuts[1:]
+		}
+		p.planned = max(from, until)
+		plan.Ranges = append(plan.Ranges, source.Range{Partition: partitionName(i), From: from, Until: p.planned})
+	}
+	return plan, nil
+}
+
+func (s *script[T]) planBacklog(l source.Limits) source.Plan {
+	lags := make([]int64, len(s.parts))
+	for i, p := range s.parts {
+		lags[i] = p.end - p.planned
+	}
+	var plan source.Plan
+	for i, n := range source.Share(lags, l) {
+		p := s.parts[i]
+		plan.Ranges = append(plan.Ranges, source.Range{Partition: partitionName(i), From: p.planned, Until: p.planned + n})
+		p.planned += n
+	}
+	return plan
+}
+
+// Done implements source.Bounded.
+func (s *script[T]) Done() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended || s.batches > 0 {
+		return false
+	}
+	for _, p := range s.parts {
+		if p.planned < p.end {
+			return false
+		}
+	}
+	return true
+}
+
+// Read implements source.Source.
+func (s *script[T]) Read(ctx context.Context, r source.Range, emit func(offset int64, v T) error) error {
+	s.mu.Lock()
+	i, err := s.index(r.Partition)
+	if err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	p := s.parts[i]
+	// Both are only ever appended to, so they can be read without the lock.
+	offsets, values := p.offsets, p.values
+	rewind := p.rewind[r.From]
+	after, fault := s.reads.take()
+	s.mu.Unlock()
+
+	first, _ := slices.BinarySearch(offsets, r.From)
+	last, _ := slices.BinarySearch(offsets, r.Until)
+	for j := max(0, first-rewind); j < last; j++ {
+		if fault != nil && j-first >= after {
+			return fault
+		}
+		if err := emit(offsets[j], values[j]); err != nil {
+			return err
+		}
+	}
+	if fault != nil {
+		return fault
+	}
+	return ctx.Err()
+}
+
+// Committed implements source.Source.
+func (s *script[T]) Committed(context.Context, source.Plan) error { return nil }
+
+// Close implements source.Source.
+func (s *script[T]) Close() error { return nil }
+
+func partitionName(i int) string { return strconv.Itoa(i) }
+
+func (s *script[T]) index(partition string) (int, error) {
+	i, err := strconv.Atoi(partition)
+	if err != nil || i < 0 || i >= len(s.parts) {
+		return 0, fmt.Errorf("milltest: input %q has no partition %q", s.name, partition)
+	}
+	return i, nil
+}

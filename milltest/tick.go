@@ -1,0 +1,88 @@
+package milltest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/statemill/statemill/dstream"
+	"github.com/statemill/statemill/internal/harness"
+)
+
+// Tick moves the clock n intervals ahead, one at a time, and returns when the
+// batch of the last one is complete: committed, its outputs written. It starts
+// the job if need be. When the run has ended, Tick does nothing more; see
+// [Kit.Err].
+func (k *Kit) Tick(n int) {
+	k.t.Helper()
+	for range n {
+		k.Advance(1)
+		if !k.Await() {
+			return
+		}
+	}
+}
+
+// Advance moves the clock n intervals ahead at once and does not wait. Together
+// with [Kit.BlockOutput] this is how ticks come to queue up and to be skipped.
+func (k *Kit) Advance(n int) {
+	k.t.Helper()
+	if k.Start() != nil || k.Ended() {
+		return
+	}
+	k.due = k.due.Add(time.Duration(n) * k.interval)
+	if k.due.After(k.clock.Now()) {
+		k.clock.Set(k.due)
+	}
+}
+
+// AdvanceTime moves the clock by d, which need not be on the grid, and does not
+// wait: for what else goes by the clock, such as a stop's timeout. Ticks that
+// it passes are due, as with [Kit.Advance].
+func (k *Kit) AdvanceTime(d time.Duration) {
+	k.t.Helper()
+	if k.Start() != nil {
+		return
+	}
+	now := k.clock.Now().Add(d)
+	if n := now.Sub(k.due) / k.interval; n > 0 {
+		k.due = k.due.Add(n * k.interval)
+	}
+	k.clock.Set(now)
+}
+
+// Await waits until every tick so far has been handled: its batch is complete,
+// or it was skipped because too many were waiting. It reports whether the run
+// still goes on.
+func (k *Kit) Await() bool {
+	k.t.Helper()
+	if !k.started || k.startErr != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), k.waitFor)
+	defer cancel()
+	err := k.h.WaitTick(ctx, k.due)
+	var ended *harness.EndedError
+	switch {
+	case err == nil:
+		return true
+	case errors.As(err, &ended):
+		return false
+	}
+	k.t.Fatalf("milltest: %v: the batch does not end: is an output blocked, or a function stuck?", err)
+	return false
+}
+
+// onCompleted is the listener of the run.
+func (k *Kit) onCompleted(p dstream.Progress) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.progress = append(k.progress, p)
+}
+
+// Progress gives what the engine reported of every completed batch so far.
+func (k *Kit) Progress() []dstream.Progress {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return append([]dstream.Progress(nil), k.progress...)
+}
