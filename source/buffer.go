@@ -99,6 +99,9 @@ func (b *lineBuffer) plan(ctx context.Context, l Limits) (Plan, error) {
 	r := Range{Partition: b.partition, From: b.planned}
 	b.planned += Share([]int64{waiting}, l)[0]
 	r.Until = b.planned
+	if sabotage.On("buffer-freed-early") {
+		b.drop(b.planned)
+	}
 	return Plan{Ranges: []Range{r}}, nil
 }
 
@@ -155,7 +158,7 @@ func (b *lineBuffer) committed(ctx context.Context, p Plan) error {
 // may still hold the old one.
 func (b *lineBuffer) drop(n int64) {
 	k := n - b.first
-	if k <= 0 || sabotage.On("buffer-not-freed") {
+	if k <= 0 {
 		return
 	}
 	for _, line := range b.lines[:k] {

@@ -90,14 +90,19 @@ func (s span) lines(ctx context.Context, emit func(offset int64, line string) er
 			pos += int64(j + 1)
 			block, skip = block[j+1:], false
 		}
-		data := block
-		if len(carry) > 0 {
-			data = append(carry, block...)
+		whole := bytes.LastIndexByte(block, '\n') + 1
+		if pos+int64(len(carry)+len(block)) == s.size {
+			whole = len(block)
 		}
-		whole := bytes.LastIndexByte(data, '\n') + 1
-		if pos+int64(len(data)) == s.size {
-			whole = len(data)
+		if whole == 0 {
+			if carry = append(carry, block...); len(carry) > s.maxLine {
+				failed = s.tooLong(pos)
+				return false
+			}
+			return true
 		}
+		whole += len(carry)
+		data := append(carry, block...)
 		// One string for all lines of the block: a line kept pins the block.
 		text := string(data[:whole])
 		for i := 0; i < len(text) && pos < s.until; {
@@ -119,11 +124,7 @@ func (s span) lines(ctx context.Context, emit func(offset int64, line string) er
 		if pos >= s.until {
 			return false
 		}
-		if len(data)-whole > s.maxLine {
-			failed = s.tooLong(pos)
-			return false
-		}
-		carry = append(carry[:0:0], data[whole:]...)
+		carry = append(data[:0], data[whole:]...)
 		return true
 	})
 	if failed != nil {
@@ -165,6 +166,9 @@ func (s span) blocks(ctx context.Context, at int64, f func(at int64, block []byt
 			return nil
 		}
 		at += int64(n)
+		if len(buf) < readBlock { // a line that is longer than its span
+			buf = make([]byte, min(2*len(buf), readBlock))
+		}
 	}
 	return nil
 }

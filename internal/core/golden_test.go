@@ -6,12 +6,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/statemill/statemill/vfs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -31,11 +31,13 @@ func TestGolden(t *testing.T) {
 	require.GreaterOrEqual(t, len(files), 6)
 	for _, f := range files {
 		t.Run(filepath.Base(f), func(t *testing.T) {
-			want, err := os.ReadFile(f)
+			disk := vfs.Disk()
+			want, err := vfs.ReadFile(disk, f)
 			require.NoError(t, err)
 			got := play(t, string(want))
 			if *rewrite {
-				require.NoError(t, os.WriteFile(f, []byte(got), 0o644))
+				require.NoError(t, disk.Remove(f))
+				require.NoError(t, vfs.WriteFile(disk, f, []byte(got)))
 				return
 			}
 			require.Equal(t, string(want), got)
