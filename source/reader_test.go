@@ -107,6 +107,7 @@ func TestLinesBuffer(t *testing.T) {
 		text := strings.Repeat("12345678901234\n", 1000)
 		s := source.Lines("x", strings.NewReader(text))
 		s.MaxBytes = 300 // ten lines with their headers
+		defer s.Close()
 		require.NoError(t, s.Open(t.Context(), nil))
 		synctest.Wait()
 		lines, p := step(t, s)
