@@ -131,7 +131,7 @@ func TestGuardedModeAtEveryEdge(t *testing.T) {
 				require.True(t, got[o], "offset %d", o)
 			}
 
-			_, err := rdd.Collect(t.Context(), leaky(n))
+			_, err := rdd.Collect(t.Context(), leaky(n).WithExecutor(rdd.Local(1, nil)))
 			require.ErrorIs(t, err, errOdd, "without a guard the first failure ends it")
 		})
 	}
