@@ -99,12 +99,26 @@ func (k *Kit) Now() time.Time { return k.clock.Now().UTC() }
 // neither. Tick and Advance start the job too; Start is for tests of the start.
 func (k *Kit) Start() error {
 	k.t.Helper()
-	if k.started {
-		return k.startErr
+	if !k.running() {
+		k.see()
 	}
-	k.started = true
-	k.startErr = k.start()
 	return k.startErr
+}
+
+// running starts the job if need be and says whether it could.
+func (k *Kit) running() bool {
+	if !k.started {
+		k.started = true
+		k.startErr = k.start()
+	}
+	return k.startErr == nil
+}
+
+// see notes that the test knows of the run's error.
+func (k *Kit) see() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.errSeen = true
 }
 
 func (k *Kit) start() error {
@@ -131,9 +145,7 @@ func (k *Kit) start() error {
 // Err is the error that ended the run or kept it from starting; nil while it
 // runs and after a clean stop.
 func (k *Kit) Err() error {
-	k.mu.Lock()
-	k.errSeen = true
-	k.mu.Unlock()
+	k.see()
 	return k.err()
 }
 
@@ -154,9 +166,7 @@ func (k *Kit) Ended() bool {
 // Stop stops the run as a first interrupt does: the batch that runs is finished
 // and committed. It returns the run's error.
 func (k *Kit) Stop() error {
-	k.mu.Lock()
-	k.errSeen = true
-	k.mu.Unlock()
+	k.see()
 	return k.stop()
 }
 

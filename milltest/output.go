@@ -94,7 +94,7 @@ func Output[T any](k *Kit, name string) [][]T {
 	out := make([][]T, len(parts))
 	for i, p := range parts {
 		if p != nil {
-			out[i] = slices.Concat(append([][]T{{}}, p...)...)
+			out[i] = append([]T{}, slices.Concat(p...)...) // not nil: it did run
 		}
 	}
 	return out

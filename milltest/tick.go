@@ -3,6 +3,7 @@ package milltest
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/statemill/statemill/dstream"
@@ -16,32 +17,63 @@ import (
 func (k *Kit) Tick(n int) {
 	k.t.Helper()
 	for range n {
-		k.Advance(1)
+		if !k.running() || k.Ended() {
+			return
+		}
+		k.step()
 		if !k.Await() {
 			return
 		}
 	}
 }
 
-// Advance moves the clock n intervals ahead at once and does not wait. Together
-// with [Kit.BlockOutput] this is how ticks come to queue up and to be skipped.
+// Advance moves the clock n intervals ahead and does not wait for batches, only
+// for the run to have seen each tick. Together with [Kit.BlockOutput] this is
+// how ticks come to queue up and to be skipped.
 func (k *Kit) Advance(n int) {
 	k.t.Helper()
-	if k.Start() != nil || k.Ended() {
-		return
+	for range n {
+		if !k.running() || !k.awaitTimer() {
+			return
+		}
+		k.step()
 	}
-	k.due = k.due.Add(time.Duration(n) * k.interval)
+}
+
+func (k *Kit) step() {
+	k.due = k.due.Add(k.interval)
 	if k.due.After(k.clock.Now()) {
 		k.clock.Set(k.due)
 	}
 }
 
-// AdvanceTime moves the clock by d, which need not be on the grid, and does not
-// wait: for what else goes by the clock, such as a stop's timeout. Ticks that
-// it passes are due, as with [Kit.Advance].
+// awaitTimer waits until the run waits for the next tick: only then has it seen
+// the last one. (Otherwise two moves of the clock would look like one jump.)
+func (k *Kit) awaitTimer() bool {
+	k.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), k.waitFor)
+	defer cancel()
+	seen, stop := context.WithCancel(ctx)
+	go func() {
+		defer stop()
+		// No tick is that late: this returns when the run ends.
+		_ = k.h.WaitTick(seen, time.Unix(0, math.MaxInt64))
+	}()
+	err := k.clock.BlockUntil(seen, 1)
+	stop()
+	if ctx.Err() != nil {
+		k.t.Fatalf("milltest: the run does not wait for the next tick: %v", err)
+	}
+	return err == nil && !k.Ended()
+}
+
+// AdvanceTime moves the clock by d at once, which need not be on the grid, and
+// does not wait. It is for what else goes by the clock, such as a stop's
+// timeout, and for clocks that jump: of the ticks that it passes only the last
+// one gets a batch, the others are skipped.
 func (k *Kit) AdvanceTime(d time.Duration) {
 	k.t.Helper()
-	if k.Start() != nil {
+	if !k.running() {
 		return
 	}
 	now := k.clock.Now().Add(d)

@@ -71,16 +71,31 @@ func (r *MapWithStateRDD[K, S, M]) Get(k K) (s S, ok bool, err error) {
 	return s, ok, err
 }
 
-// readable begins a read of a sealed version; the caller ends it by life.Leave.
+// readable begins a read of a sealed version; the caller ends it by life.Leave. The outputs of
+// the batch can be read as soon as the stage has made all of them: another operator of the same
+// epoch may take them as its data, and the two are sealed together.
 func (r *MapWithStateRDD[K, S, M]) readable(life *rdd.Life) error {
 	if err := life.Enter(); err != nil {
 		return err
 	}
-	if !r.Sealed() {
+	if !r.Sealed() && !(life == r.mapped && r.complete()) {
 		life.Leave()
 		return r.fault(ErrNotSealed)
 	}
 	return nil
+}
+
+// complete reports whether all partitions of a version that is being built have succeeded.
+func (r *MapWithStateRDD[K, S, M]) complete() bool {
+	if r.status.Load() != building {
+		return false
+	}
+	for i := range r.done {
+		if !r.done[i].Load() {
+			return false
+		}
+	}
+	return true
 }
 
 // entries streams the live entries of a partition.

@@ -78,7 +78,7 @@ func TestScript(t *testing.T) {
 func TestRun(t *testing.T) {
 	var out, errs bytes.Buffer
 	require.Zero(t, run(context.Background(), []string{"-interval", "1ms", "-idle", "3ms"}, &out, &errs), errs.String())
-	assert.Contains(t, out.String(), "all 11 views are in ")
+	assert.Contains(t, out.String(), "all 10 views are in ")
 	assert.NotContains(t, out.String(), "\r")
 	assert.NotContains(t, out.String(), "\x1b")
 	assert.Empty(t, errs.String())

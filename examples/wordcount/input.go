@@ -19,14 +19,14 @@ import (
 // text is the program's input: as a source for the job, and once more for the
 // independent count.
 type text struct {
-	what string // in words, for the first line of the output
-	source.Source[string]
+	what  string // in words, for the first line of the output
+	lines source.Source[string]
 	// plain counts the same text again, after the run.
 	plain func() (*plainCount, error)
 }
 
 // done says that the job has planned the last of the text.
-func (t *text) done() bool { return t.Source.(source.Bounded).Done() }
+func (t *text) done() bool { return t.lines.(source.Bounded).Done() }
 
 // openText finds the text that the arguments name: nothing is the Go source
 // tree, "-" is in, everything else is files and folders.
@@ -123,8 +123,8 @@ func fileText(files []string, where string, bytesPerBatch int64) *text {
 	src := source.TextFiles(vfs.Disk(), files...)
 	src.MaxBytesPerBatch = bytesPerBatch
 	return &text{
-		what:   fmt.Sprintf("%d files of %s", len(files), where),
-		Source: src,
+		what:  fmt.Sprintf("%d files of %s", len(files), where),
+		lines: src,
 		plain: func() (*plainCount, error) {
 			p := newPlainCount()
 			for _, name := range files {
@@ -155,8 +155,8 @@ func readerText(in io.Reader, bytesPerBatch int64) *text {
 	p, counted := newPlainCount(), make(chan error, 1)
 	go func() { counted <- p.read(r) }()
 	return &text{
-		what:   "the standard input",
-		Source: src,
+		what:  "the standard input",
+		lines: src,
 		plain: func() (*plainCount, error) {
 			w.Close() // no more will come: the run is over
 			return p, <-counted

@@ -110,7 +110,7 @@ func count(ctx context.Context, o options, t *text, stdout, stderr io.Writer) er
 		fmt.Fprintf(stdout, "batch %d: top words: %s\n", b.Epoch, top)
 	}}
 	m := &meter{to: stderr, began: time.Now()}
-	err := dstream.Run(ctx, o.interval, job(t, o.partitions, r),
+	err := dstream.Run(ctx, o.interval, job(t.lines, o.partitions, r),
 		dstream.WithParallelism(o.workers),
 		dstream.WithStopWhenDone(),
 		dstream.WithListener(dstream.Listener{BatchCompleted: m.batch}))

@@ -34,7 +34,7 @@ func (s settings) String() string {
 // answer is all that can be seen of a run.
 type answer struct {
 	mapped   [][]string
-	reduced  [][]dstream.Pair[string, int64]
+	reduced  [][]dstream.Pair[string, string]
 	snapshot []map[string]int64
 	times    map[string]milltest.Timed[string]
 }
@@ -58,7 +58,7 @@ func run(t *rapid.T, batches [][]command, idle time.Duration, s settings) answer
 	}
 	a := answer{
 		mapped:  milltest.Output[string](kit, "mapped"),
-		reduced: milltest.Output[dstream.Pair[string, int64]](kit, "reduced"),
+		reduced: milltest.Output[dstream.Pair[string, string]](kit, "reduced"),
 		times:   milltest.StateTimes[string, string](kit, "text"),
 	}
 	for _, batch := range milltest.Output[dstream.Pair[string, int64]](kit, "snapshots") {
@@ -86,12 +86,12 @@ func job(idle time.Duration, s settings) dstream.Job {
 				st.Update(text)
 				return "", false
 			}).Named("text").NumPartitions(s.stateParts).DeltaChainThreshold(s.threshold))
-		numbers := dstream.MapValues(byKey, func(c command) int64 { return c.N })
+		ops := dstream.MapValues(byKey, func(c command) string { return fmt.Sprintf("%c%d", c.Op, c.N) })
 
 		dstream.Print(sums, 1, dstream.Name("mapped"))
 		dstream.Print(sums.StateSnapshots(), 1, dstream.Name("snapshots"))
 		dstream.Print(lengths, 1, dstream.Name("nothing"))
-		dstream.Print(dstream.ReduceByKey(numbers, func(a, b int64) int64 { return a*31 + b }, dstream.NumPartitions(s.stateParts)), 1, dstream.Name("reduced"))
+		dstream.Print(dstream.ReduceByKey(ops, func(a, b string) string { return a + b }, dstream.NumPartitions(s.stateParts)), 1, dstream.Name("reduced"))
 		return nil
 	}
 }
