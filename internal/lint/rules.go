@@ -48,11 +48,11 @@ var clockCalls = map[string]bool{
 }
 
 // realTime keeps the machine's clock behind internal/clock. Programs at the top may read it; a test may only inside a
-// synctest bubble, where it is a fake one.
+// synctest bubble, where it is a fake one, and in files of benchmarks, which measure and decide nothing.
 func realTime(t *Tree) []Finding {
 	var out []Finding
 	for _, f := range t.Files {
-		if under(f.Room, "internal/clock", "cmd", "examples", "test", "bench") || f.Test && f.imported("testing/synctest") {
+		if under(f.Room, "internal/clock", "cmd", "examples", "test", "bench") || f.Test && f.imported("testing/synctest") || strings.HasSuffix(f.Path, "bench_test.go") {
 			continue
 		}
 		ast.Inspect(f.Syntax, func(n ast.Node) bool {

@@ -96,6 +96,10 @@ func pureCall(f *File, e *ast.CallExpr) bool {
 	if pkg, name := f.selects(fun); pkg != "" {
 		return pureCalls[pkg+"."+name]
 	}
+	if sel, ok := fun.(*ast.SelectorExpr); ok { // a method of what a pure call made, as reflect.TypeFor[T]().Name()
+		call, ok := sel.X.(*ast.CallExpr)
+		return ok && pureCall(f, call)
+	}
 	if id, ok := fun.(*ast.Ident); ok && (id.Name == "append" || id.Name == "len" || basicTypes[id.Name]) {
 		for _, a := range e.Args {
 			if !pure(f, a) {

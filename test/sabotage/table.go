@@ -12,11 +12,30 @@ var table = []Break{
 	{Name: "skip-queue-limit", Package: "internal/core", Test: "TestGolden/queue.txt"},
 	{Name: "stop-starts-next", Package: "internal/core", Test: "TestGolden/stop.txt"},
 
+	{Name: "abort-only-failed", Package: "dstream", Test: "TestFailedEpochLeavesNothing"},
+	{Name: "duplicate-passes", Package: "dstream", Test: "TestDuplicatesAndGaps"},
+	{Name: "output-recompute", Package: "dstream", Test: "TestRetriedOutputComputesNothing"},
+	{Name: "remember-forgotten", Package: "dstream", Test: "TestSlice"},
+	{Name: "seal-before-all", Package: "dstream", Test: "TestFailedOutputTakesStateBack"},
+
 	{Name: "guard-leaks-rows", Package: "rdd", Test: "TestGuardedModeAtEveryEdge"},
 	{Name: "kept-not-kept", Package: "rdd", Test: "TestKeptIsComputedOnce"},
 	{Name: "random-group-order", Package: "rdd", Test: "TestOrderOfReduceByKey"},
 	{Name: "released-readable", Package: "rdd", Test: "TestReleasedKeptRows"},
 	{Name: "shuffle-join-order", Package: "rdd", Test: "TestOrderOfShuffle"},
+
+	{Name: "buffer-freed-early", Package: "source", Test: "TestLinesBuffer"},
+	{Name: "file-read-twice", Package: "source", Test: "TestDirectoryOnlyCompleteFilesOnce"},
+	{Name: "line-read-twice", Package: "source", Test: "TestFilesSuite"},
+	{Name: "share-not-rotated", Package: "source", Test: "TestReport36Share"},
+
+	{Name: "abort-keeps-counters", Package: "statemap", Test: "TestModel/struct"},
+	{Name: "detach-loses-undo", Package: "statemap", Test: "TestModel/struct"},
+	{Name: "lock-dropped", Package: "statemap", Test: "TestReadersAndWriter", Race: true},
+	{Name: "no-undo", Package: "statemap", Test: "TestModel/struct"},
+	{Name: "slot-reused-early", Package: "statemap", Test: "TestModel/struct"},
+	{Name: "tombstone-falls-through", Package: "statemap", Test: "TestModel/struct"},
+	{Name: "undo-wrong-order", Package: "statemap", Test: "TestAbortRestoresEverything"},
 
 	{Name: "expiry-order", Package: "staterdd", Test: "TestOutputOrder"},
 	{Name: "insert-before-update", Package: "staterdd", Test: "TestReadersInsertNothing"},
