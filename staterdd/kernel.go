@@ -106,7 +106,5 @@ func (p *Partition[K, V, S, M]) touches() bool {
 
 // misused makes the error of a record whose function used its handle illegally.
 func (p *Partition[K, V, S, M]) misused() error {
-	err := p.state.err
-	p.state.err = nil
-	return p.failed(err)
+	return p.failed(p.state.Err())
 }

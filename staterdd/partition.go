@@ -151,7 +151,6 @@ func (p *Partition[K, V, S, M]) settle() { p.keys, p.row, p.at = nil, 0, nil }
 // output kept, so a guarded record, a block of its own, leaves nothing behind.
 func (p *Partition[K, V, S, M]) records(hashes []uint64, keys []K, values []V) error {
 	p.keys, p.row = keys, 0
-	p.state.err = nil // a guarded record that panicked may have left one
 	if p.op.checkKeys {
 		if err := p.check(keys); err != nil {
 			return err

@@ -6,16 +6,18 @@ import (
 	"github.com/statemill/statemill/rdd"
 )
 
-// The facts of a handle (rule A1) live in one byte, so that every method tests all the
+// The facts of a handle (rule A1) live in one word, so that every method tests all the
 // conditions it cares about with one mask and its fast path stays small enough to inline.
 const (
-	stateSet       uint8 = 1 << iota // there is a value
-	stateUpdated                     // Update was called in this call and not taken back by Remove
-	stateRemoved                     // Remove was called in this call
-	stateTimingOut                   // the final call for an idle key
-	stateShared                      // value belongs to an older version: copy before it is looked at
-	stateClosed                      // no call is running
-	stateFaulted                     // err holds the first misuse of this call
+	stateSet       uint16 = 1 << iota // there is a value
+	stateUpdated                      // Update was called in this call and not taken back by Remove
+	stateRemoved                      // Remove was called in this call
+	stateTimingOut                    // the final call for an idle key
+	stateShared                       // value belongs to an older version: copy before it is looked at
+	stateClosed                       // no call is running
+	stateFaulted                      // there was a misuse in this call; the first is told by:
+	stateBadUpdate                    // an illegal Update
+	stateBadRemove                    // an illegal Remove; neither: see err
 )
 
 // State is the handle through which a function sees and changes the state of one key.
@@ -33,8 +35,8 @@ const (
 // copy, made when the call first looks at it, unless the Spec is Immutable. Changes in place
 // reach the state only by Update.
 type State[S any] struct {
-	value S
-	flags uint8
+	value S // zero without stateSet
+	flags uint16
 	err   error
 	clone func(S) (S, error) // set iff values must be copied before they are looked at
 }
@@ -57,7 +59,7 @@ func NewTimingOutState[S any](state S) *State[S] {
 
 // wrap begins a call: everything of the call before is forgotten (A7).
 func (s *State[S]) wrap(v S, ok bool) {
-	s.value, s.flags, s.err = v, 0, nil
+	s.value, s.flags = v, 0
 	if ok {
 		s.flags = stateSet
 	}
@@ -65,7 +67,7 @@ func (s *State[S]) wrap(v S, ok bool) {
 
 // wrapTimingOut begins the final call for an idle key (A8).
 func (s *State[S]) wrapTimingOut(v S) {
-	s.value, s.flags, s.err = v, stateSet|stateTimingOut, nil
+	s.value, s.flags = v, stateSet|stateTimingOut
 }
 
 // Exists reports whether the key has state now: false after Remove, true after Update.
@@ -87,18 +89,21 @@ func (s *State[S]) Get() S {
 
 // Lookup returns the state and whether there is one.
 func (s *State[S]) Lookup() (S, bool) {
-	if s.flags&(stateSet|stateShared|stateClosed) == stateSet {
-		return s.value, true
+	if s.flags&(stateShared|stateClosed) != 0 {
+		s.ready()
 	}
-	return s.lookupSlow()
+	return s.value, s.flags&stateSet != 0
 }
 
 // Option returns the state as an option.
 func (s *State[S]) Option() rdd.Option[S] {
-	if v, ok := s.Lookup(); ok {
-		return rdd.Some(v)
+	if s.flags&(stateShared|stateClosed) != 0 {
+		s.ready()
 	}
-	return rdd.None[S]()
+	if s.flags&stateSet == 0 {
+		return rdd.Option[S]{}
+	}
+	return rdd.Some(s.value)
 }
 
 // OrElse returns the state, or d when there is none.
@@ -112,29 +117,24 @@ func (s *State[S]) OrElse(d S) S {
 // Update sets the state; of several calls the last wins. It is illegal after Remove in the
 // same call and while timing out.
 func (s *State[S]) Update(v S) {
-	if s.flags&(stateRemoved|stateTimingOut|stateClosed) != 0 {
-		s.illegalUpdate()
-		return
+	if s.flags&(stateRemoved|stateTimingOut|stateClosed) == 0 {
+		s.value = v
+		s.flags = s.flags&^stateShared | stateSet | stateUpdated
+	} else if s.flags&stateFaulted == 0 {
+		s.flags |= stateFaulted | stateBadUpdate
 	}
-	s.value = v
-	s.flags = s.flags&^stateShared | stateSet | stateUpdated
 }
 
 // Remove removes the state, an update made in the same call included; it is legal for a key
 // without state. It is illegal while timing out and a second time in the same call.
 func (s *State[S]) Remove() {
-	if s.flags&(stateTimingOut|stateRemoved|stateClosed) != 0 {
-		s.illegalRemove()
-		return
+	if s.flags&(stateTimingOut|stateRemoved|stateClosed) == 0 {
+		var zero S
+		s.value = zero
+		s.flags = s.flags&^(stateSet|stateUpdated|stateShared) | stateRemoved
+	} else if s.flags&stateFaulted == 0 {
+		s.flags |= stateFaulted | stateBadRemove
 	}
-	s.remove()
-}
-
-// remove forgets the value and an update of the same call (A5).
-func (s *State[S]) remove() {
-	var zero S
-	s.value = zero
-	s.flags = s.flags&^(stateSet|stateUpdated|stateShared) | stateRemoved
 }
 
 // TryGet is Get that returns ErrStateNotSet instead of failing the record.
@@ -166,12 +166,22 @@ func (s *State[S]) TryRemove() error {
 	if err := s.removeError(); err != nil {
 		return err
 	}
-	s.remove()
+	s.Remove()
 	return nil
 }
 
 // Err returns the first misuse of the handle in this call, or nil: what will fail the record.
-func (s *State[S]) Err() error { return s.err }
+func (s *State[S]) Err() error {
+	switch {
+	case s.flags&stateFaulted == 0:
+		return nil
+	case s.flags&stateBadUpdate != 0:
+		return s.updateError()
+	case s.flags&stateBadRemove != 0:
+		return s.removeError()
+	}
+	return s.err
+}
 
 // String returns the value's string, or "<state not set>".
 func (s *State[S]) String() string {

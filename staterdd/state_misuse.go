@@ -19,16 +19,17 @@ var (
 	ErrStateClosed = errors.New("state handle used outside the call it belongs to")
 )
 
-// The slow paths stand out of line so that the methods that call them can be inlined.
+// The slow paths stand out of line so that the methods that call them can be inlined; an illegal
+// Update or Remove only sets a flag, for the same reason.
 
 // fault records the first misuse of a call.
 //
 //go:noinline
 func (s *State[S]) fault(err error) {
-	if s.err == nil {
+	if s.flags&stateFaulted == 0 {
 		s.err = err
+		s.flags |= stateFaulted
 	}
-	s.flags |= stateFaulted
 }
 
 func (s *State[S]) getError() error {
@@ -40,6 +41,9 @@ func (s *State[S]) getError() error {
 	}
 	return nil
 }
+
+// The errors of an illegal Update or Remove can be told at the end of the call: Remove marks the
+// handle until then, and a handle that is timing out or closed stays so.
 
 // updateError looks for the removal first (A4).
 func (s *State[S]) updateError() error {
@@ -66,12 +70,6 @@ func (s *State[S]) removeError() error {
 	}
 	return nil
 }
-
-//go:noinline
-func (s *State[S]) illegalUpdate() { s.fault(s.updateError()) }
-
-//go:noinline
-func (s *State[S]) illegalRemove() { s.fault(s.removeError()) }
 
 // own makes the value the call's own before the function sees it: a change in place must not
 // reach the older versions, which share it.
@@ -102,26 +100,26 @@ func (s *State[S]) getSlow() S {
 	return s.value
 }
 
+// ready makes a shared value the call's own, and records the use of a closed handle. If that
+// fails there is no value: the record fails anyway.
+//
 //go:noinline
-func (s *State[S]) lookupSlow() (S, bool) {
-	var zero S
-	err := s.getError()
-	if err == ErrStateNotSet {
-		return zero, false
-	}
-	if err == nil {
+func (s *State[S]) ready() {
+	err := error(ErrStateClosed)
+	if s.flags&stateClosed == 0 {
 		err = s.own()
 	}
 	if err != nil {
+		var zero S
+		s.value = zero
+		s.flags &^= stateSet | stateShared
 		s.fault(err)
-		return zero, false
 	}
-	return s.value, true
 }
 
 //go:noinline
 func (s *State[S]) orElseSlow(d S) S {
-	if v, ok := s.lookupSlow(); ok {
+	if v, ok := s.Lookup(); ok {
 		return v
 	}
 	return d
@@ -136,7 +134,7 @@ func (s *State[S]) close() {
 
 // kept returns the misuse of a closed handle, once: some function kept the handle.
 func (s *State[S]) kept() error {
-	err := s.err
+	err := s.Err()
 	if err != nil {
 		s.close()
 	}

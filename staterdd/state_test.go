@@ -80,7 +80,7 @@ func TestStateHandle(t *testing.T) {
 		s.Update(4)
 		require.Equal(t, ErrRemoveTwice, s.Err(), "the first misuse is the record's")
 		require.Equal(t, facts{removed: true}, factsOf(s))
-		s.err = nil
+		s.flags &^= stateFaulted | stateBadUpdate | stateBadRemove
 		requireUndefined(t, s)
 	})
 	t.Run("timing out", func(t *testing.T) { // SH6, A6, A8
