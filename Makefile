@@ -30,8 +30,8 @@ race: ## all tests under the race detector (which also turns the invariants on)
 crash: ## kill -9 loops: needs durable versions, which are not built yet
 	@echo "make crash: there is nothing to crash yet: durable versions come with the checkpoint work" >&2; exit 1
 
-test-kafka: ## tests against a real broker: the Kafka source is not built yet
-	@echo "make test-kafka: the Kafka source and sink are not built yet" >&2; exit 1
+test-kafka: ## tests against a real Apache Kafka, started and stopped here (KAFKA_NODES=3 for three; test/kafka/broker/README.md)
+	@test/kafka/broker/with.sh $(GO) test ./test/kafka/... -p 1 -count=1 -v -timeout 15m $(ARGS)
 
 soak: ## hours under load: comes with checkpoints and Kafka
 	@echo "make soak: comes with the checkpoint and Kafka work" >&2; exit 1
