@@ -73,7 +73,7 @@ func (r *run) loop(work chan<- core.Action, results <-chan core.Event) error {
 				r.forget()
 			case core.Abort:
 				if busy {
-					r.abort(r.timeoutError())
+					r.abortLate() // if nobody has done so yet
 					<-results
 					busy = false
 				}
@@ -112,32 +112,29 @@ func (r *run) loop(work chan<- core.Action, results <-chan core.Event) error {
 // act does one long action, on the hand.
 func (r *run) act(a core.Action) core.Event {
 	epoch := a.Batch.Epoch
-	var phase, name string
-	var err error
+	var phase string
+	var do func() (name string, err error)
+	var done core.Event
 	switch a.Kind {
 	case core.Plan:
 		r.begin(a.Batch)
-		phase = "plan"
-		if name, err = r.plan(); err == nil {
-			return core.Planned(epoch)
-		}
+		phase, do, done = "plan", r.plan, core.Planned(epoch)
 	case core.Compute:
-		phase = "compute"
-		if name, err = r.compute(); err == nil {
-			return core.Computed(epoch)
-		}
+		phase, do, done = "compute", r.compute, core.Computed(epoch)
 	case core.Outputs:
-		phase = "output"
-		if name, err = r.outputs(); err == nil {
-			return core.OutputsDone(epoch)
-		}
+		phase, do, done = "output", r.outputs, core.OutputsDone(epoch)
 	default:
-		phase = "commit"
-		if name, err = r.commit(); err == nil {
-			return core.Committed(epoch, r.ssc.cfg.stopWhenDone && r.allDone())
-		}
+		phase, do, done = "commit", r.commit, core.Committed(epoch, false)
 	}
-	return core.Failed(epoch, r.failed(phase, name, err))
+	name, err := do()
+	if err == nil && r.hard.Err() != nil {
+		err = context.Cause(r.hard) // user code that did not see it was over
+	}
+	if err != nil {
+		return core.Failed(epoch, r.failed(phase, name, err))
+	}
+	done.Last = a.Kind == core.Commit && r.ssc.cfg.stopWhenDone && r.allDone()
+	return done
 }
 
 // failed is the error of the running epoch.

@@ -107,7 +107,6 @@ func (r *run) compute() (name string, err error) {
 			return n.label(), err
 		}
 		if sabotage.On("seal-before-all") {
-			_ = n.op.seal()
 			n.op.commit()
 		}
 	}
@@ -115,12 +114,12 @@ func (r *run) compute() (name string, err error) {
 	return "", nil
 }
 
-// seal makes the new versions of all operators final. All their partitions have
+// seal makes sure that version N is whole: all partitions of all operators have
 // succeeded (R2).
 func (r *run) seal() (name string, err error) {
 	e := r.cur
 	for _, n := range r.ops {
-		if err := n.op.seal(); err != nil {
+		if err := n.op.sealed(); err != nil {
 			return n.label(), err
 		}
 	}
@@ -190,6 +189,10 @@ func (r *run) output(o *output, attempt int) error {
 func (r *run) commit() (name string, err error) {
 	e := r.cur
 	r.mu.Lock()
+	if r.hard.Err() != nil { // see abortLate
+		r.mu.Unlock()
+		return "", context.Cause(r.hard)
+	}
 	for _, n := range r.ops {
 		n.op.commit()
 	}
@@ -253,7 +256,6 @@ func (r *run) rollBack() {
 	e.b.over.Store(true)
 	for _, n := range r.ops {
 		if sabotage.On("abort-only-failed") && n.op.stage() != nil && n.op.stage().State() == rdd.StageDone {
-			_ = n.op.seal()
 			n.op.commit()
 			continue
 		}

@@ -92,19 +92,24 @@ func (e *BatchError) Error() string {
 func (e *BatchError) Unwrap() error { return e.Err }
 
 // StopTimeoutError says what was still in user code when the stop timeout
-// passed or a second stop came. The epoch is aborted; a goroutine that does not
-// return from user code cannot be ended from outside.
+// passed or a second stop came. A goroutine that does not return from user code
+// cannot be ended from outside.
 type StopTimeoutError struct {
-	Batch Batch
-	Tasks []string // "operator partition 3, record topic 0 offset 17"
+	Batch     Batch
+	Committed bool     // the batch was committed before; else it is aborted
+	Tasks     []string // "counts partition 3", "output sink"
 }
 
 func (e *StopTimeoutError) Error() string {
-	if len(e.Tasks) == 0 {
-		return fmt.Sprintf("%v: epoch %d was aborted", ErrStopTimeout, e.Batch.Epoch)
+	fate := "was aborted"
+	if e.Committed {
+		fate = "is committed"
 	}
-	return fmt.Sprintf("%v: epoch %d was aborted; still in user code: %s",
-		ErrStopTimeout, e.Batch.Epoch, strings.Join(e.Tasks, "; "))
+	text := fmt.Sprintf("%v: epoch %d %s", ErrStopTimeout, e.Batch.Epoch, fate)
+	if len(e.Tasks) > 0 {
+		text += "; still in user code: " + strings.Join(e.Tasks, "; ")
+	}
+	return text
 }
 
 // Is makes errors.Is(err, ErrStopTimeout) true.

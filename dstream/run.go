@@ -109,9 +109,10 @@ func (r *run) open(ctx context.Context) error {
 		return &ValidationError{Faults: faults}
 	}
 	for _, in := range r.inputs {
-		err := r.retry(ctx, in, func() error { return in.src.Open(ctx, nil) })
+		// Not retried: a start that cannot succeed shall say so at once.
+		_, err := call(in.name(), func() (struct{}, error) { return struct{}{}, in.src.Open(ctx, nil) })
 		if err != nil {
-			return fmt.Errorf("dstream: start: open: %w", err)
+			return fmt.Errorf("dstream: start: open: %w", &ReadError{Source: in.name(), Err: err})
 		}
 		in.opened = true
 	}
@@ -188,8 +189,7 @@ func (r *run) stop(ctx context.Context) error {
 	case <-timer.C():
 	case <-ctx.Done():
 	}
-	late := r.timeoutError()
-	r.lateOnce.Do(func() { close(r.late) })
+	late := r.abortLate()
 	grace := r.clock.NewTimer(stopGrace)
 	defer grace.Stop()
 	select {
@@ -200,14 +200,20 @@ func (r *run) stop(ctx context.Context) error {
 	}
 }
 
-func (r *run) timeoutError() *StopTimeoutError {
+// abortLate aborts the run. Whether the running epoch is committed is decided
+// here, under mu: what the error says stays true, however late the tasks come
+// back.
+func (r *run) abortLate() *StopTimeoutError {
 	tasks := r.exec.tally.tasks()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.doing != "" {
 		tasks = append(tasks, r.doing)
 	}
-	return &StopTimeoutError{Batch: r.last, Tasks: tasks}
+	late := &StopTimeoutError{Batch: r.last, Committed: r.epoch == r.last.Epoch, Tasks: tasks}
+	r.abort(late)
+	r.lateOnce.Do(func() { close(r.late) })
+	return late
 }
 
 // do runs a user's function on the driver under the name that a stop timeout

@@ -97,7 +97,7 @@ func addStateful[K comparable, V, S, M any](in Stream[Pair[K, V]], kind string, 
 		if err := op.begin(b); err != nil {
 			return nil, err
 		}
-		return op.next.Mapped(), nil
+		return op.next.Mapped().WithDeps(op.running), nil
 	})
 	return &MapWithStateDStream[K, S, M]{DStream: d, op: op, snapshots: func() *DStream[Pair[K, S]] { return op.snapshots(d) }}
 }
@@ -107,10 +107,10 @@ func addStateful[K comparable, V, S, M any](in Stream[Pair[K, V]], kind string, 
 type statefulNode interface {
 	// prepare makes the operator, before the first batch.
 	prepare(r *run) error
-	// stage computes the version that the batch is building.
+	// stage computes the version that the batch is building, and seals it.
 	stage() *rdd.Stage
-	// seal makes the version final; all its partitions have succeeded.
-	seal() error
+	// sealed is an error if the version of the running batch is not sealed.
+	sealed() error
 	// abort takes back the version of the running batch, sealed or not.
 	abort() error
 	// commit makes the sealed version the current one; the run's mu is held.
@@ -175,7 +175,14 @@ func (o *statefulOp[K, V, S, M]) begin(b *batchRun) error {
 	if err != nil {
 		return err
 	}
-	o.next, o.running = next, stage
+	o.next = next
+	// What reads the version in this batch (a chained operator, a Transform)
+	// waits for this stage: all partitions have succeeded, so the version is
+	// sealed. It becomes the current one with the commit, and not before.
+	o.running = rdd.NewStage(rdd.StageConfig{
+		Name: "seal " + o.node.label(), Deps: []*rdd.Stage{stage}, Tasks: 1,
+		Run: func(*rdd.Task) error { return next.Seal() },
+	})
 	b.atForget(o.node, next.ReleaseMapped)
 	return nil
 }
@@ -198,11 +205,11 @@ func (o *statefulOp[K, V, S, M]) data(b *batchRun) (*rdd.Shuffled[K, V], error) 
 
 func (o *statefulOp[K, V, S, M]) stage() *rdd.Stage { return o.running }
 
-func (o *statefulOp[K, V, S, M]) seal() error {
-	if o.next == nil {
+func (o *statefulOp[K, V, S, M]) sealed() error {
+	if o.next == nil || o.next.Sealed() {
 		return nil
 	}
-	return o.next.Seal()
+	return staterdd.ErrNotSealed
 }
 
 func (o *statefulOp[K, V, S, M]) abort() error {
@@ -277,7 +284,7 @@ func (o *statefulOp[K, V, S, M]) snapshots(of *DStream[M]) *DStream[Pair[K, S]] 
 		if _, err := b.get(of.node); err != nil {
 			return nil, err
 		}
-		r := o.next.Snapshots()
+		r := o.next.Snapshots().WithDeps(o.running)
 		if err := r.Retain(); err != nil {
 			return nil, err
 		}

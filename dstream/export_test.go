@@ -1,0 +1,13 @@
+package dstream
+
+// CurrentVersion gives the newest committed version of an operator, a
+// *staterdd.MapWithStateRDD.
+func CurrentVersion(ssc *StreamingContext, operator string) any {
+	n, err := ssc.run.operator(operator)
+	if err != nil {
+		return err
+	}
+	return n.op.(interface{ version() any }).version()
+}
+
+func (o *statefulOp[K, V, S, M]) version() any { return o.current }
