@@ -79,6 +79,8 @@ var outside = map[string][]string{
 	"go.uber.org/goleak":                suites,
 	"github.com/twmb/franz-go/pkg":      {"kafka/embedded", "examples", "test"},
 	"github.com/segmentio/kafka-go":     {"kafka", "examples", "test"},
+	"github.com/klauspost/compress":     {"kafka"},
+	"github.com/pierrec/lz4/v4":         {"kafka"},
 }
 
 // testModules may be imported by any test file. kfake (franz-go) is not among them: a test of a public package would put
