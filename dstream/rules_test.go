@@ -371,3 +371,17 @@ func TestBatchesNeverOverlap(t *testing.T) {
 	require.Equal(t, []string{"start 1 1s", "end 1", "start 2 2s", "end 2", "start 3 3s", "end 3", "start 4 7s", "end 4"}, events)
 	require.EqualValues(t, 3, r.last().SkippedTicks)
 }
+
+// hold retains the snapshots of every batch.
+func hold(s *dstream.MapWithStateDStream[string, int, int], held *[]*dstream.RDD[pair]) {
+	dstream.ForeachRDD(s.StateSnapshots(), func(_ context.Context, _ dstream.Batch, r *dstream.RDD[pair]) error {
+		*held = append(*held, r)
+		return r.Retain()
+	})
+}
+
+func sumOf(t *testing.T, r *dstream.RDD[pair]) int {
+	p, _, err := rdd.Reduce(context.Background(), r, func(a, b pair) pair { return pair{Value: a.Value + b.Value} })
+	require.NoError(t, err)
+	return p.Value
+}
