@@ -9,7 +9,7 @@ set -euo pipefail
 
 install() {
 	local what="$*"
-	command -v apt-get >/dev/null || die "needs $what; install them by hand (here is no apt-get)"
+	command -v apt-get >/dev/null || die "needs Java 17 or newer and Maven, missing: $what; install by hand (here is no apt-get)"
 	[ "$(id -u)" = 0 ] || die "needs $what; run as root: apt-get install $what"
 	say "installing $what"
 	export DEBIAN_FRONTEND=noninteractive

@@ -23,24 +23,27 @@ finish() {
 	exit "$code"
 }
 trap finish EXIT
-command=
+# child runs in the background and is waited for, so that a signal is acted on at once and not only when it has ended.
+child=
 interrupted() {
 	export KAFKA_SIGNAL=KILL # whoever ends us may not wait long, and the data is thrown away
-	[ -z "$command" ] || kill -s TERM "$command" 2>/dev/null || true
+	if [ -n "$child" ]; then kill -s TERM "$child" 2>/dev/null && wait "$child" || true; fi
 	exit "$1"
 }
 trap 'interrupted 130' INT
 trap 'interrupted 143' TERM HUP
 
-STATEMILL_KAFKA=$("$here/start.sh" "$dir")
+"$here/start.sh" "$dir" >"$dir/address" &
+child=$!
+wait "$child"
+STATEMILL_KAFKA=$(cat "$dir/address")
 say "Apache Kafka $version at $STATEMILL_KAFKA, ready after ${SECONDS} s"
 export STATEMILL_KAFKA STATEMILL_KAFKA_TOOL="$here/tool.sh" STATEMILL_KAFKA_DIR="$dir"
 
-# In the background and waited for, so that a signal is acted on at once and not only when the command has ended.
 # timeout makes a process group and ends all of it: "go test" does not take its test programs along.
-timeout --kill-after=10 "${KAFKA_TIMEOUT:-20m}" "$@" &
-command=$!
 code=0
-wait "$command" || code=$?
+timeout --kill-after=5 "${KAFKA_TIMEOUT:-20m}" "$@" &
+child=$!
+wait "$child" || code=$?
 ((code != 124)) || say "the command was ended after ${KAFKA_TIMEOUT:-20m}"
 exit "$code"
