@@ -41,9 +41,9 @@ var rooms = map[string][]string{
 		"internal/core", "internal/harness",
 	},
 
-	"kafka":            {"dstream", "source", "sink", "codec", "kafka/internal/batch"},
-	"kafka/embedded":   {"kafka"},
-	"kafka/internal/*": {},
+	"kafka":            {"dstream", "source", "sink", "codec", "kafka/internal/batch", "kafka/internal/wire"},
+	"kafka/embedded":   {},
+	"kafka/internal/*": {"kafka/internal/batch"},
 	"eventtime":        {"dstream"},
 	"process":          {"dstream"},
 	"ui":               {"dstream", "checkpoint"},

@@ -1,0 +1,223 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/statemill/statemill/internal/clock"
+	"github.com/statemill/statemill/kafka/internal/wire"
+)
+
+// cluster knows the brokers and who leads what, and keeps idle connections. Its
+// methods may be called from any goroutine.
+type cluster struct {
+	cfg *config
+
+	mu      sync.Mutex
+	brokers map[int32]string
+	leaders map[TopicPartition]int32
+	idle    map[string][]*wire.Conn
+	closed  bool
+}
+
+func newCluster(cfg *config) *cluster {
+	return &cluster{cfg: cfg, brokers: map[int32]string{}, leaders: map[TopicPartition]int32{}, idle: map[string][]*wire.Conn{}}
+}
+
+// with runs f on a connection to addr. A connection that broke while it was idle
+// (brokers close those after some minutes) is replaced once.
+func (k *cluster) with(ctx context.Context, addr string, f func(*wire.Conn) error) error {
+	for {
+		c, used, err := k.take(ctx, addr)
+		if err != nil {
+			return err
+		}
+		err = f(c)
+		if !c.Broken() {
+			k.put(c)
+			return err
+		}
+		c.Close()
+		var silent net.Error
+		if !used || ctx.Err() != nil || errors.As(err, &silent) && silent.Timeout() {
+			return err
+		}
+		k.dropIdle(addr)
+	}
+}
+
+func (k *cluster) take(ctx context.Context, addr string) (c *wire.Conn, used bool, err error) {
+	k.mu.Lock()
+	if list := k.idle[addr]; len(list) > 0 {
+		c, used = list[len(list)-1], true
+		k.idle[addr] = list[:len(list)-1]
+	}
+	k.mu.Unlock()
+	if c == nil {
+		c, err = wire.Dial(ctx, k.cfg.dialer, addr, k.cfg.clientID, k.cfg.requestTimeout)
+	}
+	return c, used, err
+}
+
+func (k *cluster) put(c *wire.Conn) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		c.Close()
+		return
+	}
+	k.idle[c.Addr()] = append(k.idle[c.Addr()], c)
+}
+
+func (k *cluster) dropIdle(addr string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, c := range k.idle[addr] {
+		c.Close()
+	}
+	delete(k.idle, addr)
+}
+
+func (k *cluster) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.closed = true
+	for _, list := range k.idle {
+		for _, c := range list {
+			c.Close()
+		}
+	}
+	k.idle = map[string][]*wire.Conn{}
+}
+
+// addresses are the brokers to ask anything: those of the options first.
+func (k *cluster) addresses() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	out := slices.Clone(k.cfg.brokers)
+	for _, a := range k.brokers {
+		if !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	slices.Sort(out[len(k.cfg.brokers):])
+	return out
+}
+
+// metadata asks the first broker that answers about the topics, and learns.
+func (k *cluster) metadata(ctx context.Context) (*wire.Metadata, error) {
+	var errs []error
+	for _, addr := range k.addresses() {
+		var m *wire.Metadata
+		err := k.with(ctx, addr, func(c *wire.Conn) (err error) {
+			m, err = c.Metadata(ctx, k.cfg.topics)
+			return err
+		})
+		if err == nil {
+			k.learn(m)
+			return m, nil
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, &brokersError{errs}
+}
+
+// brokersError is that no broker answered.
+type brokersError struct{ errs []error }
+
+func (e *brokersError) Error() string {
+	text := make([]string, len(e.errs))
+	for i, err := range e.errs {
+		text[i] = err.Error()
+	}
+	return strings.Join(text, "; ")
+}
+
+func (e *brokersError) Unwrap() []error { return e.errs }
+
+// Permanent: only if none of them can come back.
+func (e *brokersError) Permanent() bool {
+	return !slices.ContainsFunc(e.errs, passing)
+}
+
+func (k *cluster) learn(m *wire.Metadata) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.brokers = m.Brokers
+	for _, t := range m.Topics {
+		for _, p := range t.Partitions {
+			k.leaders[TopicPartition{t.Name, p.Number}] = p.Leader
+		}
+	}
+}
+
+// leader is the address of a partition's leader, "" if it is not known.
+func (k *cluster) leader(p TopicPartition) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if node, ok := k.leaders[p]; ok {
+		return k.brokers[node]
+	}
+	return ""
+}
+
+// errNoLeader: the metadata names none.
+var errNoLeader = errors.New("the partition has no leader now")
+
+// The pauses between tries double from the first to the longest.
+const (
+	firstPause   = 20 * time.Millisecond
+	longestPause = time.Second
+)
+
+// retrier counts the tries of one piece of work.
+type retrier struct {
+	limit time.Duration
+	began time.Time
+	tries int
+	pause time.Duration
+}
+
+func (k *cluster) retrier() *retrier { return &retrier{limit: k.cfg.retryFor} }
+
+// again waits before the next try; false means that there is none.
+func (r *retrier) again(ctx context.Context, err error) bool {
+	r.tries++
+	if !passing(err) || ctx.Err() != nil {
+		return false
+	}
+	now := clock.System().Now()
+	if r.tries == 1 {
+		r.began, r.pause = now, firstPause
+	}
+	left := r.limit - now.Sub(r.began)
+	if left <= 0 {
+		return false
+	}
+	timer := clock.System().NewTimer(min(r.pause, left))
+	defer timer.Stop()
+	r.pause = min(2*r.pause, longestPause)
+	select {
+	case <-timer.C():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// reset starts the limit anew: there was progress.
+func (r *retrier) reset() { r.tries = 0 }
+
+// wrap makes the error that the engine gets.
+func (r *retrier) wrap(err error, format string, args ...any) error {
+	return &Error{Doing: fmt.Sprintf(format, args...), Tries: r.tries, Err: err, final: !passing(err)}
+}

@@ -1,0 +1,33 @@
+// Package kafka reads Kafka topics into streams, exactly once into state.
+//
+//	lines := kafka.DirectStream(ssc, "lines",
+//		kafka.Brokers("localhost:9092"), kafka.Topics("test"), kafka.FromEarliest())
+//
+// Each batch reads, of every partition of the topics, a range of offsets that was
+// fixed before; one Kafka partition is one partition of the batch's RDD. Positions
+// are the engine's: there is no consumer group, nothing is committed to the broker.
+//
+// The main types are [Record] and the [SourceOption]s; [NewSource] makes the source
+// that [DirectStream] turns into a stream.
+//
+// # What holds
+//
+// A range is done when the next offset to ask for lies at or behind its end, never
+// when a certain record was seen: control markers, compacted records and whole
+// empty batches are passed over. Nothing below the begin of a range comes out. By
+// default (ReadCommitted) a plan ends before the first open transaction, and
+// records of aborted transactions are left out.
+//
+// A batch is bounded in records (the engine's limit) and in bytes (MaxBatchBytes),
+// from the first one on. Every call is bounded in time. What may pass (a broker
+// away, a leader moved) is tried again with growing pauses for RetryFor; then the
+// error wraps the cause. What cannot pass (an offset that is gone, a topic made
+// again, bytes that are no records) is told at once: see [OffsetRangeError],
+// [RecordError], [source.ChangedError].
+//
+// # What it does not do
+//
+// It joins no group, follows no topic pattern, and takes the partitions that it
+// found when it was opened. It does not decode keys and values. It reads the record
+// format of Kafka 0.11 and later, from brokers of version 1.0 and later.
+package kafka

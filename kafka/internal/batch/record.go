@@ -1,0 +1,129 @@
+package batch
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// record decodes the open batch's next record; false means that it lies below the
+// offset that was asked for.
+func (d *Decoder) record(r *Record) (bool, error) {
+	b := d.recs
+	length, i := varint(b, 0)
+	if i < 0 || length < 7 || length > int64(len(b)-i) {
+		return false, d.fail(ErrCorrupt, "a record of %d bytes where %d are left, %d records to come", length, len(b), d.left)
+	}
+	end := i + int(length)
+	d.recs = b[end:]
+	b = b[:end:end]
+	time, i := varint(b, i+1) // behind the attributes, which have no use
+	if i < 0 {
+		return false, d.fail(ErrCorrupt, "a record's time is cut")
+	}
+	delta, i := varint(b, i)
+	offset := d.base + delta
+	if i < 0 || delta < 0 || offset < d.least || offset > d.last {
+		return false, d.fail(ErrCorrupt, "a record's offset is %d behind the first, the least allowed is %d, the last %d", delta, d.least-d.base, d.last-d.base)
+	}
+	d.least = offset + 1
+	d.left--
+	d.records++
+	d.bytes += int64(end)
+	if offset < d.next {
+		return false, nil
+	}
+	key, i := field(b, i)
+	if i < 0 {
+		return false, d.fail(ErrCorrupt, "the key of offset %d is cut", offset)
+	}
+	value, i := field(b, i)
+	if i < 0 {
+		return false, d.fail(ErrCorrupt, "the value of offset %d is cut", offset)
+	}
+	headers, i := varint(b, i)
+	if i < 0 || headers < 0 || headers > int64(len(b)-i)/2 {
+		return false, d.fail(ErrCorrupt, "%d headers at offset %d", headers, offset)
+	}
+	if headers == 0 {
+		if i != len(b) {
+			return false, d.fail(ErrCorrupt, "%d bytes follow the record at offset %d", len(b)-i, offset)
+		}
+		r.Headers, r.NumHeaders = nil, 0
+	} else {
+		if !headersOK(b[i:], int(headers)) {
+			return false, d.fail(ErrCorrupt, "the headers of offset %d are cut", offset)
+		}
+		r.Headers, r.NumHeaders = b[i:], int(headers)
+	}
+	if d.fixedTime {
+		time = 0
+	}
+	r.Offset, r.Time, r.Key, r.Value = offset, d.time0+time, key, value
+	d.next = offset + 1
+	return true, nil
+}
+
+// EachHeader calls f for each header of the record, in order, until f returns
+// false. A null value is nil. The slices are the record's.
+func (r *Record) EachHeader(f func(key, value []byte) bool) {
+	b, i := r.Headers, 0
+	for range r.NumHeaders {
+		var key, value []byte
+		if key, i = field(b, i); i < 0 {
+			return
+		}
+		if value, i = field(b, i); i < 0 {
+			return
+		}
+		if !f(key, value) {
+			return
+		}
+	}
+}
+
+func headersOK(b []byte, n int) bool {
+	i := 0
+	for range n {
+		var key []byte
+		if key, i = field(b, i); i < 0 || key == nil {
+			return false
+		}
+		if _, i = field(b, i); i < 0 {
+			return false
+		}
+	}
+	return i == len(b)
+}
+
+// field reads a length and as many bytes, from b[i] on; -1 is null. It returns
+// where the field ends, or -1 if it is cut.
+func field(b []byte, i int) ([]byte, int) {
+	n, i := varint(b, i)
+	switch {
+	case i < 0 || n < -1 || n > int64(len(b)-i):
+		return nil, -1
+	case n < 0:
+		return nil, i
+	}
+	end := i + int(n)
+	return b[i:end:end], end
+}
+
+// varint reads a zigzag varint at b[i] and returns where it ends, or -1.
+func varint(b []byte, i int) (int64, int) {
+	if uint(i) < uint(len(b)) && b[i] < 0x80 {
+		return int64(b[i]>>1) ^ -int64(b[i]&1), i + 1
+	}
+	return longVarint(b, i)
+}
+
+func longVarint(b []byte, i int) (int64, int) {
+	if i < 0 || i >= len(b) {
+		return math.MinInt64, -1
+	}
+	v, n := binary.Varint(b[i:])
+	if n <= 0 {
+		return math.MinInt64, -1
+	}
+	return v, i + n
+}

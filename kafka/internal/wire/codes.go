@@ -1,0 +1,49 @@
+package wire
+
+import (
+	"fmt"
+
+	kafkago "github.com/segmentio/kafka-go"
+)
+
+// Error is a broker's error code.
+type Error int16
+
+// The codes that a caller must tell apart.
+const (
+	OffsetOutOfRange   Error = 1
+	UnknownTopic       Error = 3
+	LeaderNotAvailable Error = 5
+	NotLeader          Error = 6
+	UnknownTopicID     Error = 100
+)
+
+func (e Error) Error() string {
+	if e == -1 {
+		return "[-1] unknown server error: see the broker's log"
+	}
+	return kafkago.Error(e).Error()
+}
+
+// Unwrap lets errors.Is find kafka-go's value of the same code.
+func (e Error) Unwrap() error { return kafkago.Error(e) }
+
+// Retriable says that the same request may succeed later, perhaps at another
+// broker.
+func (e Error) Retriable() bool {
+	switch e {
+	case 3, 5, 6, 7, 8, 9, 13, 14, 15, 16, 19, 20, 41, 56, 72, 74, 75, 76, 78, 89, 100, 103:
+		return true
+	}
+	return e == -1
+}
+
+// AlienError is a server that does not speak Kafka's protocol.
+type AlienError struct {
+	Addr string
+	Got  string // what it did
+}
+
+func (e *AlienError) Error() string {
+	return fmt.Sprintf("the server at %s does not speak the Kafka protocol: %s: check the address, the port, and whether the listener wants TLS", e.Addr, e.Got)
+}

@@ -1,0 +1,290 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/statemill/statemill/internal/clock"
+)
+
+// The request kinds.
+const (
+	keyFetch       = 1
+	keyListOffsets = 2
+	keyMetadata    = 3
+	keyAPIVersions = 18
+)
+
+const (
+	// smallAnswer bounds the answers that hold no records.
+	smallAnswer = 64 << 20
+	// atOnce is the most that is allocated for an answer before its bytes come.
+	atOnce = 16 << 20
+	// stride is how many bytes must come within the timeout.
+	stride = 256 << 10
+)
+
+// Conn is a connection to one broker.
+type Conn struct {
+	addr     string
+	clientID string
+	timeout  time.Duration
+	net      net.Conn
+	owner    io.Closer // kafka-go's connection around net
+	versions map[int16][2]int16
+	request  []byte
+	last     int32 // correlation id of the last request
+	broken   bool
+}
+
+// Dial connects, through d, and learns what the broker speaks. timeout is how long
+// the broker may be silent, in this call and later ones.
+func Dial(ctx context.Context, d *kafkago.Dialer, addr, clientID string, timeout time.Duration) (*Conn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, &silence{addr, timeout})
+	defer cancel()
+	c := &Conn{addr: addr, clientID: clientID, timeout: timeout}
+	inner := *d
+	inner.ClientID, inner.TLS = clientID, nil
+	inner.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dialNet(ctx, d, network, address)
+		if err != nil {
+			return nil, err
+		}
+		// kafka-go sets no deadline while it authenticates.
+		if err := conn.SetDeadline(clock.System().Now().Add(timeout)); err != nil {
+			conn.Close()
+			return nil, err
+		}
+		c.net = conn
+		return conn, nil
+	}
+	owner, err := inner.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		if c.net != nil {
+			c.net.Close() // kafka-go leaves it open in one case
+		}
+		return nil, c.ended(ctx, err)
+	}
+	c.owner = owner
+	if err := c.learn(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// dialNet opens the connection with the user's dialer, and does the TLS handshake
+// here, so that the bytes that kafka-go would send can be sent by us.
+func dialNet(ctx context.Context, d *kafkago.Dialer, network, address string) (net.Conn, error) {
+	dial := d.DialFunc
+	if dial == nil {
+		dial = (&net.Dialer{LocalAddr: d.LocalAddr, FallbackDelay: d.FallbackDelay, KeepAlive: d.KeepAlive}).DialContext
+	}
+	conn, err := dial(ctx, network, address)
+	if err != nil || d.TLS == nil {
+		return conn, err
+	}
+	config := d.TLS
+	if config.ServerName == "" {
+		config = config.Clone()
+		if config.ServerName, _, err = net.SplitHostPort(address); err != nil {
+			config.ServerName = address
+		}
+	}
+	secure := tls.Client(conn, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("TLS handshake: %w", err)
+	}
+	return secure, nil
+}
+
+// silence is a broker that says nothing.
+type silence struct {
+	addr string
+	d    time.Duration
+}
+
+func (e *silence) Error() string { return fmt.Sprintf("no answer within %v", e.d) }
+
+// Timeout makes it a net.Error, as the expired deadline it stands for.
+func (e *silence) Timeout() bool { return true }
+
+// ended names the broker, and says why when it was the context or the deadline.
+func (c *Conn) ended(ctx context.Context, err error) error {
+	var alien *AlienError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &alien):
+		return err
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case errors.As(err, &timeout) && timeout.Timeout():
+		err = &silence{c.addr, c.timeout}
+	}
+	return fmt.Errorf("broker %s: %w", c.addr, err)
+}
+
+// Addr is the broker's address.
+func (c *Conn) Addr() string { return c.addr }
+
+// Broken says that the connection cannot be used again.
+func (c *Conn) Broken() bool { return c.broken }
+
+// Close closes the connection.
+func (c *Conn) Close() error { return c.owner.Close() }
+
+// version picks the greatest version that both sides speak.
+func (c *Conn) version(key, least, most int16, name string) (int16, error) {
+	v, ok := c.versions[key]
+	if !ok || v[0] > most || v[1] < least {
+		return 0, fmt.Errorf("broker %s speaks versions %d to %d of %s, Statemill %d to %d: a broker of Kafka 1.0 or later is needed", c.addr, v[0], v[1], name, least, most)
+	}
+	return min(v[1], most), nil
+}
+
+// begin starts a request; the caller appends its body to the result.
+func (c *Conn) begin(key, version int16, flexible bool) []byte {
+	c.last++
+	b := append(c.request[:0], 0, 0, 0, 0)
+	b = binary.BigEndian.AppendUint16(b, uint16(key))
+	b = binary.BigEndian.AppendUint16(b, uint16(version))
+	b = binary.BigEndian.AppendUint32(b, uint32(c.last))
+	b = appendText(b, c.clientID)
+	if flexible {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func appendText(b []byte, s string) []byte {
+	b = binary.BigEndian.AppendUint16(b, uint16(len(s)))
+	return append(b, s...)
+}
+
+// call sends a request that begin started and returns the answer behind the
+// correlation id, in a buffer of its own.
+func (c *Conn) call(ctx context.Context, request []byte, most int) ([]byte, error) {
+	c.request = request
+	binary.BigEndian.PutUint32(request, uint32(len(request)-4))
+	if err := ctx.Err(); err != nil {
+		return nil, c.ended(ctx, err) // nothing was sent: the connection is good
+	}
+	stop := context.AfterFunc(ctx, func() { c.net.SetDeadline(time.Unix(1, 0)) })
+	answer, err := c.exchange(ctx, request, most)
+	if !stop() {
+		c.broken = true // its deadline is past
+	}
+	if err != nil {
+		c.broken = true
+		return nil, c.ended(ctx, err)
+	}
+	return answer, nil
+}
+
+func (c *Conn) exchange(ctx context.Context, request []byte, most int) ([]byte, error) {
+	if err := c.more(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := c.net.Write(request); err != nil {
+		return nil, err
+	}
+	var head [8]byte
+	if n, err := io.ReadFull(c.net, head[:]); err != nil {
+		if n > 0 && errors.Is(err, io.ErrUnexpectedEOF) && c.versions == nil {
+			return nil, &AlienError{c.addr, fmt.Sprintf("it answered %q", head[:n])}
+		}
+		if n == 0 && errors.Is(err, io.EOF) && c.versions == nil {
+			return nil, &AlienError{c.addr, "it closed the connection at the first request"}
+		}
+		return nil, err
+	}
+	size := int(int32(binary.BigEndian.Uint32(head[:]))) - 4
+	if id := int32(binary.BigEndian.Uint32(head[4:])); id != c.last {
+		return nil, &AlienError{c.addr, fmt.Sprintf("it answered %q", head[:])}
+	}
+	if size < 0 || size > most {
+		return nil, &SizeError{Addr: c.addr, Size: size, Most: most}
+	}
+	return c.body(ctx, size)
+}
+
+// body reads the rest of an answer. Each stride has its own deadline, so that a
+// large answer over a slow line is not mistaken for silence.
+func (c *Conn) body(ctx context.Context, size int) ([]byte, error) {
+	b := make([]byte, min(size, atOnce))
+	for at := 0; at < size; {
+		if at == len(b) { // the server has sent what was made for it
+			b = append(b, make([]byte, min(size, 2*len(b))-len(b))...)
+		}
+		end := min(at+stride, len(b))
+		if err := c.more(ctx); err != nil {
+			return nil, err
+		}
+		n, err := io.ReadFull(c.net, b[at:end])
+		if at += n; err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// more gives the broker another timeout. The context's end wins: it may have set
+// its own deadline just before.
+func (c *Conn) more(ctx context.Context) error {
+	if err := c.net.SetDeadline(clock.System().Now().Add(c.timeout)); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// SizeError is an answer that is larger than was allowed.
+type SizeError struct {
+	Addr       string
+	Size, Most int
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("broker %s: an answer of %d bytes, the limit is %d", e.Addr, e.Size, e.Most)
+}
+
+// learn asks for the versions, in the oldest form, which every broker answers.
+func (c *Conn) learn(ctx context.Context) error {
+	b, err := c.call(ctx, c.begin(keyAPIVersions, 0, false), 1<<20)
+	if size := (*SizeError)(nil); errors.As(err, &size) {
+		return &AlienError{c.addr, "its first answer has an impossible length"}
+	}
+	if err != nil {
+		return err
+	}
+	r := &reader{b: b}
+	if code := r.i16(); code != 0 {
+		return fmt.Errorf("broker %s: api versions: %w", c.addr, Error(code))
+	}
+	c.versions = map[int16][2]int16{}
+	for n := r.count(6); n > 0; n-- {
+		key := r.i16()
+		c.versions[key] = [2]int16{r.i16(), r.i16()}
+	}
+	if r.bad || len(c.versions) == 0 {
+		return &AlienError{c.addr, fmt.Sprintf("it answered %q", bytes.TrimSpace(b[:min(len(b), 32)]))}
+	}
+	return nil
+}
+
+// cut is an answer that ends too soon.
+func (c *Conn) cut(what string) error {
+	c.broken = true
+	return &AlienError{c.addr, "its answer to " + what + " is cut"}
+}

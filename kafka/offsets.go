@@ -1,0 +1,123 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/statemill/statemill/kafka/internal/wire"
+)
+
+// span is what a partition has: [earliest, latest).
+type span struct{ earliest, latest int64 }
+
+// spans looks at the log of each part. Earliest offsets are asked for only where
+// they are needed. It fails at once if a topic is another one than before.
+func (s *kafkaSource) spans(ctx context.Context, parts []*part, earliest func(*part) bool) ([]span, error) {
+	r := s.cluster.retrier()
+	for {
+		out, err := s.spansOnce(ctx, parts, earliest)
+		if err == nil {
+			return out, nil
+		}
+		if !r.again(ctx, err) {
+			return nil, r.wrap(err, "offsets of topics %v", s.cfg.topics)
+		}
+	}
+}
+
+func (s *kafkaSource) spansOnce(ctx context.Context, parts []*part, earliest func(*part) bool) ([]span, error) {
+	if err := s.refresh(ctx, parts); err != nil {
+		return nil, err
+	}
+	out := make([]span, len(parts))
+	var some []int
+	all := make([]int, len(parts))
+	for i, p := range parts {
+		all[i] = i
+		if earliest(p) {
+			some = append(some, i)
+		}
+	}
+	if err := s.ask(ctx, wire.Earliest, parts, some, func(i int, o int64) { out[i].earliest = o }); err != nil {
+		return nil, err
+	}
+	err := s.ask(ctx, wire.Latest, parts, all, func(i int, o int64) { out[i].latest = o })
+	return out, err
+}
+
+// refresh learns the leaders anew and checks the topics of parts.
+func (s *kafkaSource) refresh(ctx context.Context, parts []*part) error {
+	m, err := s.cluster.metadata(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range m.Topics {
+		i := slices.IndexFunc(parts, func(p *part) bool { return p.Topic == t.Name })
+		if i < 0 {
+			continue
+		}
+		if t.Err != nil {
+			return topicError(t.Name, t.Err)
+		}
+		now := part{TopicPartition: parts[i].TopicPartition, id: t.ID}
+		if err := now.same(parts[i].id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func topicError(name string, err error) error {
+	if err == wire.UnknownTopic {
+		return fmt.Errorf("topic %q: %w: create it, or mend the name", name, ErrNoTopic)
+	}
+	return fmt.Errorf("topic %q: %w", name, err)
+}
+
+// ask asks the leaders of parts[which...] for offsets.
+func (s *kafkaSource) ask(ctx context.Context, what int64, parts []*part, which []int, set func(i int, offset int64)) error {
+	byLeader := map[string][]int{}
+	var addrs []string
+	for _, i := range which {
+		addr := s.cluster.leader(parts[i].TopicPartition)
+		if addr == "" {
+			return fmt.Errorf("%s: %w", parts[i].name, errNoLeader)
+		}
+		if byLeader[addr] == nil {
+			addrs = append(addrs, addr)
+		}
+		byLeader[addr] = append(byLeader[addr], i)
+	}
+	for _, addr := range addrs {
+		list := byLeader[addr]
+		question := make([]wire.TopicPartition, len(list))
+		index := map[wire.TopicPartition]int{}
+		for k, i := range list {
+			question[k] = wire.TopicPartition(parts[i].TopicPartition)
+			index[question[k]] = i
+		}
+		var answers []wire.OffsetAnswer
+		if err := s.cluster.with(ctx, addr, func(c *wire.Conn) (err error) {
+			answers, err = c.ListOffsets(ctx, what, !s.cfg.dirty, question)
+			return err
+		}); err != nil {
+			return err
+		}
+		for _, a := range answers {
+			i, ok := index[a.TopicPartition]
+			if !ok {
+				continue
+			}
+			if a.Err != nil {
+				return fmt.Errorf("%s at broker %s: %w", parts[i].name, addr, a.Err)
+			}
+			delete(index, a.TopicPartition)
+			set(i, a.Offset)
+		}
+		for tp := range index {
+			return fmt.Errorf("broker %s told no offset of %s-%d", addr, tp.Topic, tp.Partition)
+		}
+	}
+	return nil
+}

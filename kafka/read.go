@@ -1,0 +1,173 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/statemill/statemill/internal/sabotage"
+	"github.com/statemill/statemill/kafka/internal/batch"
+	"github.com/statemill/statemill/source"
+)
+
+// Read implements source.Source.
+func (s *kafkaSource) Read(ctx context.Context, r source.Range, emit func(offset int64, v Record) error) error {
+	p, err := s.readable(ctx, r)
+	if err != nil || r.From == r.Until {
+		return err
+	}
+	x := &reading{s: s, p: p, until: r.Until, next: r.From, emit: emit, d: s.decoders.Get()}
+	defer s.decoders.Put(x.d)
+	for x.next < r.Until {
+		if err := x.step(ctx); err != nil {
+			return err
+		}
+	}
+	s.measured(p, x.records, x.bytes, r.Until-r.From, x.wire)
+	return nil
+}
+
+// readable checks that the range was planned.
+func (s *kafkaSource) readable(ctx context.Context, r source.Range) (*part, error) {
+	p, open := s.part(r.Partition)
+	if !open {
+		return nil, fmt.Errorf("%v: %w", s, source.ErrNotOpen)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	bad := func(format string, args ...any) (*part, error) {
+		return nil, &Error{Doing: "read", final: true,
+			Err: &source.RangeError{Source: s.String(), Range: r, Why: fmt.Sprintf(format, args...)}}
+	}
+	if p == nil {
+		return bad("there is no such partition")
+	}
+	s.mu.Lock()
+	planned := p.next
+	s.mu.Unlock()
+	if r.From < 0 || r.Until < r.From || r.Until > planned {
+		return bad("it was planned up to %d", planned)
+	}
+	if err := p.same(r.Epoch); err != nil {
+		return nil, &Error{Doing: "read " + p.name, Err: err, final: true}
+	}
+	return p, nil
+}
+
+// reading is one Read.
+type reading struct {
+	s     *kafkaSource
+	p     *part
+	next  int64 // offset to ask for
+	until int64
+	emit  func(offset int64, v Record) error
+	d     *decoder
+
+	ask     int // bytes to ask for at least: a batch was cut
+	empties int // answers in a row with nothing
+
+	records, bytes int64
+	wire           float64
+}
+
+// step is one fetch and what came with it.
+func (x *reading) step(ctx context.Context) error {
+	a, err := x.s.fetch(ctx, x.p, x.next, x.until, max(x.size(), x.ask))
+	if err != nil {
+		return err
+	}
+	before := x.next
+	d := &x.d.batch
+	d.Reset(a.Batches, x.next, !x.s.cfg.dirty, a.Aborted, int(x.s.cfg.maxBatchBytes))
+	if err := x.deliver(); err != nil {
+		return err
+	}
+	records, bytes := d.Seen()
+	x.records, x.bytes = x.records+records, x.bytes+bytes
+	if size, offsets := batch.Span(a.Batches); x.wire == 0 && offsets > 0 {
+		x.wire = float64(size) / float64(offsets)
+	}
+	if x.next > before {
+		x.ask, x.empties = 0, 0
+		return nil
+	}
+	return x.nothing(a.Batches)
+}
+
+// size is how much to ask for: no more than what is left is likely to take.
+func (x *reading) size() int {
+	most := x.s.cfg.fetchMaxBytes
+	wire := x.wire
+	if wire == 0 {
+		x.s.mu.Lock()
+		wire = x.p.wire
+		x.s.mu.Unlock()
+	}
+	if likely := wire * float64(x.until-x.next) * 1.125; wire > 0 && likely < float64(most) {
+		return max(int(likely), min(most, 16<<10))
+	}
+	return most
+}
+
+// nothing deals with an answer that brought no offset forward.
+func (x *reading) nothing(batches []byte) error {
+	if len(batches) > 0 { // the next batch is larger than what was asked for
+		need := x.d.batch.Need()
+		if need == 0 {
+			need = 2 * max(x.size(), x.ask)
+		}
+		if int64(need) > x.s.cfg.maxBatchBytes {
+			return x.p.tooLarge(x.next, int64(need), x.s.cfg.maxBatchBytes)
+		}
+		if x.ask >= need {
+			return x.p.recordError(&batch.Error{Base: x.next, Err: ErrCorrupt, Why: fmt.Sprintf("the broker cuts a batch of %d bytes", need)})
+		}
+		x.ask = need
+		return nil
+	}
+	// fetch has seen that the log goes to until: what is left are holes, removed by
+	// compaction up to the end of the log. Asked twice, for a broker may have been
+	// kept from reading in time.
+	if x.empties++; x.empties >= 2 && !sabotage.On("wait-for-last-record") {
+		x.next = x.until
+	}
+	return nil
+}
+
+// deliver decodes an answer and emits its records up to until.
+func (x *reading) deliver() error {
+	d := &x.d.batch
+	out := Record{Topic: x.p.Topic, Partition: x.p.Partition}
+	var r batch.Record
+	for {
+		more, err := d.Next(&r)
+		if err != nil {
+			return x.p.recordError(err)
+		}
+		if !more || r.Offset >= x.until {
+			break
+		}
+		out.Offset, out.Key, out.Value, out.Time = r.Offset, r.Key, r.Value, unixMilli(r.Time)
+		out.Headers = x.d.headers.of(&r)
+		if err := x.emit(r.Offset, out); err != nil {
+			return err
+		}
+	}
+	x.next = d.Offset()
+	return nil
+}
+
+// recordError says where a batch lies that cannot be decoded.
+func (p *part) recordError(err error) error {
+	var b *batch.Error
+	if errors.As(err, &b) {
+		return &RecordError{Topic: p.Topic, Partition: p.Partition, Offset: b.Base, Err: err}
+	}
+	return err
+}
+
+func (p *part) tooLarge(offset, size, limit int64) error {
+	return &RecordError{Topic: p.Topic, Partition: p.Partition, Offset: offset,
+		Err: fmt.Errorf("%w: it takes %d bytes, the limit is %d: raise MaxBatchBytes, or start behind it", ErrTooLarge, size, limit)}
+}

@@ -1,0 +1,118 @@
+package kafka
+
+import (
+	"context"
+	"time"
+
+	"github.com/statemill/statemill/internal/pool"
+	"github.com/statemill/statemill/kafka/internal/batch"
+)
+
+const (
+	// settleFor bounds the wait for a new leader to know its end.
+	settleFor = time.Second
+	// sampleBytes is what one sample asks for.
+	sampleBytes = 64 << 10
+	// samplers is how many samples are taken at once.
+	samplers = 8
+	// reach is how much further than what was measured sizes are believed.
+	reach = 8
+)
+
+// trusts says that the known sizes tell enough about ranges of take offsets.
+func (s *kafkaSource) trusts(moves []move, take []int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	total := int64(0)
+	for i, m := range moves {
+		if take[i] > reach*m.p.trusted {
+			total += take[i]
+		}
+	}
+	return total <= s.cfg.maxBatchBytes/largeRecord // cannot matter
+}
+
+// learnFirst samples the partitions of unknown size where they are to be read next.
+func (s *kafkaSource) learnFirst(ctx context.Context, moves []move, take []int64, sizes []float64) error {
+	return pool.Run(ctx, samplers, len(moves), func(ctx context.Context, _, i int) error {
+		if take[i] == 0 || sizes[i] != 0 {
+			return nil
+		}
+		size, n, err := s.sample(ctx, moves[i].p, moves[i].from)
+		if err != nil {
+			return err
+		}
+		sizes[i] = size
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		moves[i].p.trusted = max(moves[i].p.trusted, n)
+		return nil
+	})
+}
+
+// learnAhead samples in the middle and near the end of ranges that go far beyond
+// what was measured; the largest size counts.
+func (s *kafkaSource) learnAhead(ctx context.Context, moves []move, take []int64, sizes []float64) error {
+	return pool.Run(ctx, samplers, len(moves), func(ctx context.Context, _, i int) error {
+		m := moves[i]
+		s.mu.Lock()
+		known := take[i] <= reach*m.p.trusted
+		s.mu.Unlock()
+		if known {
+			return nil
+		}
+		for _, ahead := range []int64{take[i] / 2, take[i] - take[i]/16 - 1} {
+			size, _, err := s.sample(ctx, m.p, m.from+ahead)
+			if err != nil {
+				return err
+			}
+			sizes[i] = max(sizes[i], size)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		m.p.trusted = max(m.p.trusted, take[i]/reach)
+		m.p.size = max(m.p.size, sizes[i])
+		return nil
+	})
+}
+
+// sample measures the records at an offset: their mean size and how many there
+// were. Where there is none the size is 0: unknown.
+func (s *kafkaSource) sample(ctx context.Context, p *part, offset int64) (size float64, n int64, err error) {
+	a, err := s.fetch(ctx, p, offset, offset+1, sampleBytes)
+	if err != nil {
+		return 0, 0, err
+	}
+	d := s.decoders.Get()
+	defer s.decoders.Put(d)
+	d.batch.Reset(a.Batches, offset, !s.cfg.dirty, a.Aborted, int(s.cfg.maxBatchBytes))
+	var r batch.Record
+	for {
+		more, err := d.batch.Next(&r)
+		if err != nil {
+			return 0, 0, p.recordError(err)
+		}
+		if !more {
+			break
+		}
+	}
+	n, bytes := d.batch.Seen()
+	if n == 0 {
+		return 0, 0, nil
+	}
+	return float64(bytes) / float64(n), n, nil
+}
+
+// measured takes in what a Read saw.
+func (s *kafkaSource) measured(p *part, records, bytes, offsets int64, wire float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if records > 0 {
+		mean := float64(bytes) / float64(records)
+		p.size = max(mean, (3*p.size+mean)/4) // up at once, down slowly
+		p.trusted = max(p.trusted, offsets)
+	}
+	if wire > 0 {
+		p.wire = wire
+	}
+}
