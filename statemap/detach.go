@@ -1,6 +1,10 @@
 package statemap
 
-import "github.com/statemill/statemill/internal/sabotage"
+import (
+	"slices"
+
+	"github.com/statemill/statemill/internal/sabotage"
+)
 
 // planDetach decides, when a version after h was begun, whether old handles
 // trail too far. If so it pins h and gives the work: to move h and all older
@@ -79,6 +83,9 @@ func (h *handle[K, SK, S]) detach(withOlder bool) {
 				free = append(free, m)
 				continue
 			}
+			if sabotage.On("detach-loses-undo") {
+				undo = 0
+			}
 			nt.adopt(m, t.keyOf(sl), s, tm, meta, undo)
 		}
 		done := n >= t.n
@@ -102,7 +109,7 @@ func (h *handle[K, SK, S]) detach(withOlder bool) {
 // lists from … h.v as far as they are still kept. t keeps its lists until trim
 // finds them unused.
 func (t *table[K, SK, S]) handOver(nt *table[K, SK, S], h *handle[K, SK, S], withOlder bool, from uint32) {
-	if from = max(from, t.first); from <= h.v && !sabotage.On("detach-loses-undo") {
+	if from = max(from, t.first); from <= h.v {
 		lists := t.versions[from-t.first : h.v-t.first+1]
 		for i := range lists {
 			lists[i].shared = true
@@ -118,7 +125,9 @@ func (t *table[K, SK, S]) handOver(nt *table[K, SK, S], h *handle[K, SK, S], wit
 			stay = append(stay, w)
 		}
 	}
-	t.handles, nt.handles = stay, move
+	// Once the first handle is stored, others may use nt and change nt.handles,
+	// so that must not share memory with move.
+	t.handles, nt.handles = stay, slices.Clone(move)
 	for _, w := range move {
 		w.t.Store(nt)
 	}
