@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"math"
+	"time"
 
+	"github.com/statemill/statemill/internal/clock"
 	"github.com/statemill/statemill/internal/core"
 	"github.com/statemill/statemill/internal/sabotage"
 )
@@ -87,11 +89,7 @@ func (r *run) loop(work chan<- core.Action, results <-chan core.Event) error {
 				work <- a
 			}
 		}
-		wait := r.untilTick()
-		if soft == nil {
-			wait = math.MaxInt64 // a stopping planner takes no tick: it would stay due for ever
-		}
-		timer := r.clock.NewTimer(wait)
+		timer := r.tickTimer(soft == nil)
 		select {
 		case e := <-results:
 			busy = false
@@ -113,6 +111,16 @@ func (r *run) loop(work chan<- core.Action, results <-chan core.Event) error {
 		}
 		timer.Stop()
 	}
+}
+
+// tickTimer fires at the next tick. A stopping planner takes none: it would stay
+// due for ever.
+func (r *run) tickTimer(stopping bool) clock.Timer {
+	r.noteTicks()
+	if stopping {
+		return r.clock.NewTimer(math.MaxInt64)
+	}
+	return clock.TimerAt(r.clock, time.Unix(0, r.core.NextTick()))
 }
 
 // act does one long action, on the hand.

@@ -246,10 +246,9 @@ func (r *run) listen(f func(l *Listener)) error {
 // inBackground runs f beside the batches; the run's end waits for it.
 func (r *run) inBackground(f func()) { r.background.Go(f) }
 
-// untilTick is how long the driver may sleep.
-func (r *run) untilTick() time.Duration {
+// noteTicks keeps the planner's counts where others can see them.
+func (r *run) noteTicks() {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.ticks = r.core.Stats()
-	r.mu.Unlock()
-	return time.Duration(r.core.NextTick() - r.clock.Now().UnixNano())
 }

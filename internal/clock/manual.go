@@ -36,10 +36,15 @@ func (m *Manual) Now() time.Time {
 func (m *Manual) NewTimer(d time.Duration) Timer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.newTimer(m.now.Add(d))
+}
+
+// newTimer makes a timer; mu is held.
+func (m *Manual) newTimer(due time.Time) Timer {
 	m.seq++
 	// The channel holds the one value, so firing never waits for a reader.
-	t := &manualTimer{m: m, c: make(chan time.Time, 1), due: m.now.Add(d), seq: m.seq}
-	if d <= 0 {
+	t := &manualTimer{m: m, c: make(chan time.Time, 1), due: due, seq: m.seq}
+	if !due.After(m.now) {
 		t.c <- m.now
 		return t
 	}
