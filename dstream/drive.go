@@ -8,7 +8,6 @@ import (
 
 	"github.com/statemill/statemill/internal/clock"
 	"github.com/statemill/statemill/internal/core"
-	"github.com/statemill/statemill/internal/sabotage"
 )
 
 // drive is the driver goroutine. It owns the planner (internal/core), watches
@@ -141,7 +140,7 @@ func (r *run) act(a core.Action) core.Event {
 		phase, do, done = "commit", r.commit, core.Committed(epoch, false)
 	}
 	name, err := do()
-	if err == nil && r.hard.Err() != nil && !sabotage.On("late-commit") {
+	if err == nil && r.hard.Err() != nil {
 		err = context.Cause(r.hard) // user code that did not see it was over
 	}
 	if err != nil {

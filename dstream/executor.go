@@ -139,7 +139,7 @@ func (e *executor) attempts(ctx context.Context, name string, worker, partition 
 		var record *rdd.RecordError
 		switch {
 		case errors.As(err, &read):
-			if !pause.wait(ctx, e.clock, e.ioRetry, e.retryNow) {
+			if permanent(err) || !pause.wait(ctx, e.clock, e.ioRetry, e.retryNow) {
 				return err
 			}
 			e.tally.retry(read.Source)
@@ -157,6 +157,13 @@ func (e *executor) attempt(t *rdd.Task, task func(*rdd.Task) error) error {
 	e.tally.enter(t)
 	defer e.tally.leave(t)
 	return task(t)
+}
+
+// permanent says that trying a source's call again is of no use: its error has a
+// method Permanent that says so.
+func permanent(err error) bool {
+	var p interface{ Permanent() bool }
+	return errors.As(err, &p) && p.Permanent()
 }
 
 // The pauses between retries of I/O: they double from first to longest.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/statemill/statemill/internal/sabotage"
 )
 
 // node is one stream of the graph. It is not generic: the typed shell that made
@@ -148,7 +150,7 @@ func (ssc *StreamingContext) freeze() {
 		visit(o.node)
 	}
 	for _, n := range ssc.nodes {
-		n.kept = n.live && (n.consumers > 1 || n.wantKept || n.cached || n.remember > 0)
+		n.kept = n.live && !sabotage.On("consumers-not-kept") && (n.consumers > 1 || n.wantKept || n.cached || n.remember > 0)
 	}
 }
 

@@ -88,7 +88,7 @@ func (in *input) expected(r source.Range) (next int64, known bool) {
 func (in *input) commit() {
 	for _, r := range in.plan.Ranges {
 		p, ok := in.positions[r.Partition]
-		if !ok || p.epoch != r.Epoch || r.Until > p.next {
+		if !ok || p.epoch != r.Epoch || r.Until > p.next || sabotage.On("position-goes-back") {
 			in.positions[r.Partition] = position{r.Epoch, r.Until}
 		}
 	}

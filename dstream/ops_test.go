@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +19,7 @@ import (
 	"github.com/statemill/statemill/dstream"
 	"github.com/statemill/statemill/partitioner"
 	"github.com/statemill/statemill/rdd"
+	"github.com/statemill/statemill/vfs"
 )
 
 // run runs one batch of words over the operators that f adds, and gives what its
@@ -269,7 +270,10 @@ func TestForeach(t *testing.T) {
 func TestTextSources(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "lines.txt")
-	require.NoError(t, os.WriteFile(file, []byte("one\ntwo\n"), 0o600))
+	f, err := vfs.Disk().Create(file)
+	require.NoError(t, err)
+	_, err = f.Write([]byte("one\ntwo\n"))
+	require.NoError(t, errors.Join(err, f.Close()))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
@@ -291,8 +295,9 @@ func TestTextSources(t *testing.T) {
 		dstream.Foreach(all, func(_ context.Context, _ dstream.Batch, s string) error { seen[s] = true; return nil })
 		return nil
 	}).start()
-	deadline := time.Now().Add(20 * time.Second)
-	for len(seen) < 4 && time.Now().Before(deadline) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	for len(seen) < 4 && ctx.Err() == nil {
 		r.tick(1) // the socket's and the reader's lines come when they come
 	}
 	require.Equal(t, map[string]bool{"one": true, "two": true, "three": true, "from afar": true}, seen)
@@ -307,7 +312,7 @@ func TestUnreadableFile(t *testing.T) {
 	dstream.Print(dstream.TextFileStream(c, "file", "no-such-file.txt"), 1)
 	err := dstreamStart(c)
 	require.ErrorContains(t, err, "no-such-file.txt")
-	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
 func dstreamStart(c ssc) error {

@@ -158,7 +158,7 @@ func (r *run) retry(ctx context.Context, in *input, do func() error) error {
 		if !errors.As(err, &read) {
 			err = &ReadError{Source: in.name(), Err: err}
 		}
-		if ctx.Err() != nil || !pause.wait(ctx, r.clock, r.exec.ioRetry, r.exec.retryNow) {
+		if ctx.Err() != nil || permanent(err) || !pause.wait(ctx, r.clock, r.exec.ioRetry, r.exec.retryNow) {
 			return err
 		}
 		in.retries++

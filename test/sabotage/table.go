@@ -13,8 +13,10 @@ var table = []Break{
 	{Name: "stop-starts-next", Package: "internal/core", Test: "TestGolden/stop.txt"},
 
 	{Name: "abort-only-failed", Package: "dstream", Test: "TestFailedEpochLeavesNothing"},
+	{Name: "consumers-not-kept", Package: "dstream", Test: "TestEachFunctionRunsOnce"},
 	{Name: "duplicate-passes", Package: "dstream", Test: "TestDuplicatesAndGaps"},
 	{Name: "output-recompute", Package: "dstream", Test: "TestRetriedOutputComputesNothing"},
+	{Name: "position-goes-back", Package: "dstream", Test: "TestDuplicatesAndGaps"},
 	{Name: "remember-forgotten", Package: "dstream", Test: "TestSlice"},
 	{Name: "seal-before-all", Package: "dstream", Test: "TestFailedOutputTakesStateBack"},
 
