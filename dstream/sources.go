@@ -29,10 +29,11 @@ func from[T any](ssc *StreamingContext, kind, name string, src source.Source[T])
 	if h := ssc.cfg.harness; h != nil {
 		if other, ok := h.Source(name); ok {
 			typed, ok := other.(source.Source[T])
-			if !ok {
+			if ok {
+				src = typed
+			} else {
 				n.fault(fmt.Errorf("the test kit put a %T in the place of source %q: want a %T", other, name, &src))
 			}
-			src = typed
 		}
 	}
 	if src == nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/statemill/statemill/dstream"
+	"github.com/statemill/statemill/internal/harness"
 	"github.com/statemill/statemill/partitioner"
 	"github.com/statemill/statemill/source"
 )
@@ -252,4 +253,33 @@ func TestSeveralContexts(t *testing.T) {
 	b.tick(1)
 	require.Equal(t, [][]int{{1}, {}}, out[int](a, "o"))
 	require.Equal(t, [][]int{{1}}, out[int](b, "o"))
+}
+
+// The test kit's replacements: by name and type.
+func TestReplacedSource(t *testing.T) {
+	job := func(c ssc) error { dstream.Print(numbers(c), 1, dstream.Name("o")); return nil }
+	with := func(name string, src any) *rig {
+		h := harness.New()
+		h.ReplaceSource(name, src)
+		r := newRig(t, time.Second, job, dstream.WithHarness(h))
+		r.h = h
+		return r
+	}
+	r := with("numbers", newScript(1, []int{7})).start().tick(1)
+	require.EqualValues(t, 1, r.last().InputRows)
+	require.ErrorContains(t, with("numbers", newScript(1, []string{"7"})).ssc.Start(), `in the place of source "numbers"`)
+	require.ErrorContains(t, with("letters", newScript(1, []int{7})).ssc.Start(), `no source named "letters"`)
+}
+
+func TestSmallThings(t *testing.T) {
+	c := dstream.New(3 * time.Second)
+	require.Equal(t, 3*time.Second, c.Interval())
+	require.Equal(t, "Fail Skip", fmt.Sprint(dstream.Fail, " ", dstream.Skip))
+	v, ok := dstream.Some(3).Get()
+	require.True(t, ok)
+	require.Equal(t, 3, v)
+	require.False(t, dstream.None[int]().IsSome())
+	var d *dstream.DStream[int]
+	require.Empty(t, d.Name())
+	require.Equal(t, "Map-1", dstream.Map(numbers(c), func(i int) int { return i }).Name())
 }

@@ -124,7 +124,8 @@ func (h *Harness) OnPlan(f func(source string, epoch uint64, attempt int) error)
 // SetWorkers overrides the number of workers (0 leaves it).
 func (h *Harness) SetWorkers(n int) { h.workers = n }
 
-// SetBlockSize overrides the rows of a shuffle block (0 leaves it).
+// SetBlockSize overrides how many records a stateful operator looks up together:
+// 1 to 64 (0 leaves it). It makes no difference to the result.
 func (h *Harness) SetBlockSize(n int) { h.blockSize = n }
 
 // RetryAtOnce makes retries of I/O not wait: with a manual clock nobody would
@@ -160,7 +161,7 @@ func (h *Harness) Unused() []string {
 // Workers, BlockSize and RetriesAtOnce give the knobs. For the engine.
 func (h *Harness) Workers() int { return h.workers }
 
-// BlockSize is the rows of a shuffle block, 0 if not set.
+// BlockSize is the records of a lookup block, 0 if not set.
 func (h *Harness) BlockSize() int { return h.blockSize }
 
 // RetriesAtOnce says whether retries shall not wait.
