@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// sipless is a cheap stand-in for the stable hash of the caller (xxh3).
+// benchHash is a cheap stand-in for the stable hash of the caller (xxh3).
 func benchHash(s string) uint64 {
 	h := uint64(len(s)) * 0x9E3779B97F4A7C15
 	for len(s) >= 8 {

@@ -11,7 +11,6 @@ import (
 type blockScratch struct {
 	head [256]uint8        // record + 1, by hash byte
 	next [BlockSize]uint8  // chain of records with the same byte
-	x    [BlockSize]uint64 // mixed hash
 	ref  [BlockSize]keyRef // of the candidate slot
 	sink uint64            // keeps the touching loads alive
 }
@@ -21,12 +20,17 @@ type blockScratch struct {
 // would miss the cache in a large table.
 func (t *table[K, SK, S]) resolve(b *Block[K, S], hashes []uint64, keys []K) error {
 	b.group(hashes, keys)
-	t.candidates(b, hashes, keys)
-	if t.form.arena {
-		t.touchKeys(b, len(keys))
+	large := t.n > touchFrom
+	t.candidates(b, hashes, keys, large)
+	if large {
+		t.touch(b, len(keys))
 	}
 	return t.confirm(b, hashes, keys)
 }
+
+// touchFrom is the number of slots up to which a table is taken to lie in a
+// near cache, so that touching in advance costs more than it saves.
+const touchFrom = 16 << 10
 
 // group finds the records of the same key.
 func (b *Block[K, S]) group(hashes []uint64, keys []K) {
@@ -49,18 +53,20 @@ func (b *Block[K, S]) group(hashes []uint64, keys []K) {
 }
 
 // candidates finds for every entry the first slot with the right 32 hash bits.
-func (t *table[K, SK, S]) candidates(b *Block[K, S], hashes []uint64, keys []K) {
+func (t *table[K, SK, S]) candidates(b *Block[K, S], hashes []uint64, keys []K, touch bool) {
 	sc := &b.scratch
-	var sink uint64
-	for i, h := range hashes {
-		x := mix(h ^ t.opts.Secret)
-		sc.x[i&blockMask] = x
-		seg := &t.segs[x>>segShift]
-		sink += seg.cells[x&0xFFFFFFFF&seg.mask]
+	secret := t.opts.Secret
+	if touch {
+		var sink uint64
+		for _, h := range hashes {
+			x := mix(h ^ secret)
+			seg := &t.segs[x>>segShift]
+			sink += seg.cells[x&0xFFFFFFFF&seg.mask]
+		}
+		sc.sink += sink
 	}
-	sc.sink += sink
-	for i := range hashes {
-		x := sc.x[i&blockMask]
+	for i, h := range hashes {
+		x := mix(h ^ secret)
 		seg := &t.segs[x>>segShift]
 		if seg.strong {
 			b.slot[i&blockMask] = t.find(hashes[i], keys[i])
@@ -76,17 +82,21 @@ func (t *table[K, SK, S]) candidates(b *Block[K, S], hashes []uint64, keys []K) 
 	}
 }
 
-// touchKeys loads a byte of every candidate's key.
-func (t *table[K, SK, S]) touchKeys(b *Block[K, S], n int) {
+// touch loads every candidate's slot, and then a byte of every key in the arena.
+func (t *table[K, SK, S]) touch(b *Block[K, S], n int) {
 	sc := &b.scratch
+	var sink uint64
 	for i := range n {
 		var r keyRef
 		if c := b.slot[i&blockMask]; c != 0 {
-			r = *(*keyRef)(unsafe.Pointer(&t.at(c - 1).key))
+			sl := t.at(c - 1)
+			if t.form.arena {
+				r = *(*keyRef)(unsafe.Pointer(&sl.key))
+			}
+			sink += uint64(sl.meta)
 		}
 		sc.ref[i&blockMask] = r
 	}
-	var sink uint64
 	for i := range n {
 		if r := sc.ref[i&blockMask]; uint16(r) != 0 && uint16(r) != bigKey {
 			sink += uint64(*(*byte)(t.arena.at(uint64(r) >> 16)))
@@ -127,10 +137,22 @@ func (t *table[K, SK, S]) confirm(b *Block[K, S], hashes []uint64, keys []K) err
 
 // apply writes the block's dirty entries and gives the change in live keys.
 func (t *table[K, SK, S]) apply(b *Block[K, S]) (live int) {
-	for _, e := range b.order[:b.dirty] {
+	cur, root := t.cur, t.isRoot()
+	invariants.Check(t.locked, "statemap: apply without the lock")
+	for _, e := range b.order[:b.dirty&(2*BlockSize-1)] {
 		e &= blockMask
 		f := b.flags[e]
 		c := b.slot[e]
+		if c != 0 && f&(flagLive|flagState) == flagLive|flagState {
+			// A new state for a live key, the usual case: what write does, in line.
+			if sl := t.at(c - 1); sl.meta&metaLive != 0 {
+				if sl.meta>>metaShift != cur && !root {
+					t.save(c-1, sl)
+				}
+				sl.state, sl.time, sl.meta = b.state[e], b.time[e], cur<<metaShift|metaOwn|metaLive
+				continue
+			}
+		}
 		if c == 0 {
 			c = t.insert(b.hashes[e], b.keys[e]) + 1
 			b.slot[e] = c

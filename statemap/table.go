@@ -197,7 +197,7 @@ func (t *table[K, SK, S]) write(n uint32, s S, tm int64, live uint32, keep bool)
 	invariants.Check(t.locked, "statemap: write without the lock")
 	sl := t.at(n)
 	was := sl.meta & 1
-	if sl.meta>>metaShift != t.cur && !t.isRoot() && !sabotage.On("no-undo") {
+	if sl.meta>>metaShift != t.cur && !t.isRoot() {
 		t.save(n, sl)
 	}
 	own := uint32(metaOwn)
@@ -220,6 +220,9 @@ func (t *table[K, SK, S]) write(n uint32, s S, tm int64, live uint32, keep bool)
 
 // save appends what stands in slot n to the newest version's undo list.
 func (t *table[K, SK, S]) save(n uint32, sl *slot[SK, S]) {
+	if sabotage.On("no-undo") {
+		return
+	}
 	l := &t.versions[len(t.versions)-1].list
 	i := l.n
 	if i&undoMask == 0 {
