@@ -1,6 +1,6 @@
 module github.com/statemill/statemill/bench
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/statemill/statemill v0.0.0
