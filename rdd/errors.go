@@ -36,11 +36,15 @@ type RecordError struct {
 	Stack []byte
 }
 
-// Error names operator, key, origin and cause.
+// Error names operator, key, origin and cause. A call without a record, such as
+// that of a key that times out, has no origin.
 func (e *RecordError) Error() string {
 	key := ""
 	if e.Key != nil {
 		key = fmt.Sprintf(" key %v:", e.Key)
+	}
+	if e.Stream == "" {
+		return fmt.Sprintf("%s:%s %v", e.Operator, key, e.Err)
 	}
 	return fmt.Sprintf("%s:%s record at %s/%s offset %d: %v", e.Operator, key, e.Stream, e.Partition, e.Offset, e.Err)
 }

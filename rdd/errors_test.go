@@ -99,7 +99,7 @@ func TestPanicNamesOperatorAndKeyOfTheTask(t *testing.T) {
 	require.ErrorAs(t, err, &re)
 	require.Equal(t, "counts", re.Operator)
 	require.Equal(t, "k", re.Key)
-	require.ErrorContains(t, err, "counts: key k: record at")
+	require.ErrorContains(t, err, "counts: key k: panic: x")
 
 	task.Key = func() any { panic("y") }
 	require.ErrorContains(t, rdd.Protect(task, func(*rdd.Task) error { panic("x") }), "panic: x")
