@@ -57,14 +57,14 @@ func visits() [][]view {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f := flag.NewFlagSet("sessions", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.Usage = func() {
-		fmt.Fprint(stderr, usage)
-		f.PrintDefaults()
-	}
+	f.Usage = func() {} // asked for it goes to the standard output; after a fault it would hide it
 	interval := f.Duration("interval", 100*time.Millisecond, "batch `interval`")
-	idle := f.Duration("idle", 300*time.Millisecond, "a session ends when its user has been idle for longer than `this`")
+	idle := f.Duration("idle", 300*time.Millisecond, "a session ends when its user has been idle for longer than this `time`")
 	switch err := f.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, usage)
+		f.SetOutput(stdout)
+		f.PrintDefaults()
 		return 0
 	case err != nil:
 		return 2

@@ -52,13 +52,10 @@ type options struct {
 	args       []string
 }
 
-func parse(args []string, stderr io.Writer) (o options, err error) {
+func parse(args []string, stdout, stderr io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("wordcount", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.Usage = func() {
-		fmt.Fprint(stderr, usage)
-		f.PrintDefaults()
-	}
+	f.Usage = func() {} // asked for it goes to the standard output; after a fault it would hide it
 	f.IntVar(&o.partitions, "partitions", 8, "`number` of partitions of the state")
 	f.IntVar(&o.workers, "workers", runtime.GOMAXPROCS(0), "`number` of workers")
 	f.Int64Var(&o.batchBytes, "batch", 1<<20, "at most so many `bytes` of text in a batch")
@@ -66,6 +63,11 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	f.IntVar(&o.top, "top", 8, "show the so many top `words` of a batch; 0 shows none")
 	f.IntVar(&o.every, "every", 10, "show the top words of every so many `batches`")
 	if err := f.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			fmt.Fprint(stdout, usage)
+			f.SetOutput(stdout)
+			f.PrintDefaults()
+		}
 		return o, err
 	}
 	o.args = f.Args()
@@ -84,7 +86,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 
 // run is the program; it returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
+	o, err := parse(args, stdout, stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0

@@ -88,10 +88,11 @@ func TestMismatchIsExitOne(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	status, _, errs := runIt([]string{"-h"}, "")
+	status, help, errs := runIt([]string{"-h"}, "")
 	assert.Zero(t, status)
+	assert.Empty(t, errs)
 	for _, word := range []string{"usage:", "verified:", "Exit status", "-partitions", "standard input"} {
-		assert.Contains(t, errs, word)
+		assert.Contains(t, help, word)
 	}
 	for _, args := range [][]string{{"-nope"}, {"-partitions", "0"}, {"-batch", "0", "x"}, {filepath.Join(t.TempDir(), "absent")}, {t.TempDir()}} {
 		status, out, errs := runIt(args, "")

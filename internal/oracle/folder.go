@@ -24,21 +24,24 @@ type Folder struct {
 // clone that has no such folder, the few of testdata. root is the repository's
 // root; a relative $STATEMILL_ORACLE is taken from there.
 func Choose(root, env string) Folder {
-	recorded := filepath.Join(root, "..", "shared", "oracle")
+	recorded := Folder{filepath.Join(root, "..", "shared", "oracle"), defaultCases}
+	few := Folder{filepath.Join(root, "internal", "oracle", "testdata"), testdataCases}
 	if env != "" {
 		dir := env
 		if !filepath.IsAbs(dir) {
 			dir = filepath.Join(root, dir)
 		}
-		if filepath.Clean(dir) == recorded {
-			return Folder{recorded, defaultCases}
+		for _, known := range []Folder{recorded, few} {
+			if filepath.Clean(dir) == known.Dir {
+				return known
+			}
 		}
 		return Folder{filepath.Clean(dir), 1}
 	}
-	if info, err := os.Stat(recorded); err == nil && info.IsDir() {
-		return Folder{recorded, defaultCases}
+	if info, err := os.Stat(recorded.Dir); err == nil && info.IsDir() {
+		return recorded
 	}
-	return Folder{filepath.Join(root, "internal", "oracle", "testdata"), testdataCases}
+	return few
 }
 
 // Root finds the repository's root from a folder within it.

@@ -66,6 +66,8 @@ func TestFolderRules(t *testing.T) {
 	assert.Error(t, f.Check(166))
 	assert.NoError(t, f.Check(167))
 
+	f = Choose(root, "internal/oracle/testdata")
+	assert.Error(t, f.Check(testdataCases-1), "also when it is named")
 	other := Choose(root, filepath.Join(top, "other"))
 	assert.Error(t, other.Check(0))
 	assert.NoError(t, other.Check(1))
