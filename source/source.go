@@ -33,7 +33,8 @@
 //   - Read gives an error for a range that it cannot deliver whole.
 //
 // Errors name the source, the place and the next step. The engine retries failed
-// calls with backoff, so a source need not; each call must be repeatable.
+// calls with backoff, so a source need not; each call must be repeatable. An error
+// with a method Permanent() bool that gives true fails at once.
 // Records belong to whoever receives them; a source does not change them later.
 //
 // Nothing here decides what a record means, keeps group offsets, or shares work
