@@ -15,7 +15,8 @@ type Timed[S any] struct {
 }
 
 // State gives the newest committed state of the stateful operator of that name.
-// The map is the caller's. A wrong name or type ends the test.
+// The map is the caller's; what states refer to is the operator's and must not be
+// changed. A wrong name or type ends the test.
 func State[K comparable, S any](k *Kit, op string) map[K]S {
 	k.t.Helper()
 	rows := stateRows[K, S](k, op)

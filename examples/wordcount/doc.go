@@ -11,7 +11,7 @@
 //	verified: 312345 keys exact
 //
 // It ends by itself. Exit 0: every total was exact. Exit 1: one was not, or
-// the run failed. Exit 2: wrong usage.
+// the text cannot be read, or the run failed. Exit 2: wrong usage.
 //
 // The files: job.go is the Statemill job, and all that one needs to read to
 // learn the library; input.go finds the text; words.go says what a word is;

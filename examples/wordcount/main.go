@@ -30,8 +30,8 @@ counted once more in another, plain way, and every total is compared:
 A word is a longest run of letters, digits and underscores; case counts.
 Interrupt (Ctrl-C) ends it early, without a comparison.
 
-Exit status: 0 every total exact; 1 a total differs, or the run failed or was
-ended early; 2 wrong usage.
+Exit status: 0 every total exact; 1 a total differs, the text cannot be read, or
+the run failed or was ended early; 2 wrong usage.
 
 flags:
 `
@@ -96,7 +96,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	t, err := openText(ctx, o.args, stdin, o.batchBytes)
 	if err != nil {
 		fmt.Fprintln(stderr, "wordcount:", err)
-		return 2
+		return 1
 	}
 	if err := count(ctx, o, t, stdout, stderr); err != nil {
 		fmt.Fprintln(stderr, "wordcount:", err)

@@ -94,11 +94,16 @@ func TestUsage(t *testing.T) {
 	for _, word := range []string{"usage:", "verified:", "Exit status", "-partitions", "standard input"} {
 		assert.Contains(t, help, word)
 	}
-	for _, args := range [][]string{{"-nope"}, {"-partitions", "0"}, {"-batch", "0", "x"}, {filepath.Join(t.TempDir(), "absent")}, {t.TempDir()}} {
-		status, out, errs := runIt(args, "")
-		assert.Equal(t, 2, status, args)
-		assert.NotEmpty(t, errs, args)
-		assert.NotContains(t, out, "verified", args)
+	for want, all := range map[int][][]string{
+		2: {{"-nope"}, {"-partitions", "0"}, {"-batch", "0", "x"}, {"-every", "0"}},
+		1: {{filepath.Join(t.TempDir(), "absent")}, {t.TempDir()}},
+	} {
+		for _, args := range all {
+			status, out, errs := runIt(args, "")
+			assert.Equal(t, want, status, args)
+			assert.NotEmpty(t, errs, args)
+			assert.NotContains(t, out, "verified", args)
+		}
 	}
 }
 

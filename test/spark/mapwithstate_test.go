@@ -229,3 +229,22 @@ func TestTypesAreInferred(t *testing.T) {
 	assert.Equal(t, [][]int{{1, 2}}, out)
 	assert.Equal(t, map[int64][]string{7: {"/", "/b"}}, milltest.State[int64, []string](kit, "pages"))
 }
+
+// An operator may take another one's outputs, or its state, in the same batch.
+func TestStateOfState(t *testing.T) {
+	t.Parallel()
+	spec := func(name string) dstream.StateSpec[string, int, int, pair] {
+		return dstream.Function(func(k string, one opt, s *state) pair { return dstream.KV(k, add(one, s)) }).Named(name)
+	}
+	kit := milltest.New(t, time.Second, func(ssc *dstream.StreamingContext) error {
+		first := dstream.MapWithState(dstream.From(ssc, "in", source.NewQueue[pair](1)), spec("first"))
+		dstream.Print(dstream.MapWithState(first, spec("of outputs")), 1)
+		dstream.Print(dstream.MapWithState(first.StateSnapshots(), spec("of states")), 1)
+		return nil
+	})
+	milltest.Input[pair](kit, "in").Batch(dstream.KV("a", 1)).Batch(dstream.KV("a", 2), dstream.KV("a", 3)).Empty(1)
+	kit.Tick(3)
+	require.NoError(t, kit.Err())
+	assert.Equal(t, states{"a": 1 + 3 + 6}, milltest.State[string, int](kit, "of outputs"))
+	assert.Equal(t, states{"a": 1 + 6 + 6}, milltest.State[string, int](kit, "of states"))
+}
