@@ -1,6 +1,9 @@
 package statemap
 
-import "math/bits"
+import (
+	"math/bits"
+	"unsafe"
+)
 
 // The index finds slots by hash. It is cut into segments that grow one by one,
 // so that no single insert pays for a whole table. A cell is
@@ -19,13 +22,15 @@ const (
 	floodProbe = 64
 	floodEqual = 8
 	maxProbe   = 128
+
+	smallSegment = 1024 // cells
 )
 
 type segment struct {
 	cells  []uint64
 	mask   uint64 // len(cells)-1
 	n      int    // cells in use
-	limit  int    // n at which the segment grows: 3/4 of the cells; 0 for the shared empty one
+	limit  int    // n at which the segment grows: 3/4 of the cells, 1/2 of few; 0 for the shared empty one
 	strong bool   // the cells' bits come from the seeded hash, not from the caller's
 }
 
@@ -49,7 +54,10 @@ func (x *index) init(capacity int) {
 		s := &x.segs[i]
 		s.cells, s.mask = empty, 0
 		if per > 1 {
-			s.resize(1 << bits.Len(uint(per*4/3)))
+			s.resize(max(8, 1<<bits.Len(uint(per*4/3))))
+			if s.limit < per {
+				s.grow()
+			}
 		}
 	}
 }
@@ -59,11 +67,20 @@ func (s *segment) resize(n int) {
 	s.cells = make([]uint64, n)
 	s.mask = uint64(n - 1)
 	s.limit = n / 4 * 3
+	if n <= smallSegment {
+		s.limit = n / 2 // short probes count for more than memory here
+	}
 	for _, v := range old {
 		if v != 0 {
 			s.place(v)
 		}
 	}
+}
+
+// cell gives cell i, which must be masked. It is at s.cells[i] without the
+// bounds check, which the hot path would pay for at every probe.
+func (s *segment) cell(i uint64) uint64 {
+	return *(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.cells)), i*8))
 }
 
 func (s *segment) grow() { s.resize(max(8, 2*len(s.cells))) }

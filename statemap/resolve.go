@@ -61,7 +61,7 @@ func (t *table[K, SK, S]) candidates(b *Block[K, S], hashes []uint64, keys []K, 
 		for _, h := range hashes {
 			x := mix(h ^ secret)
 			seg := &t.segs[x>>segShift]
-			sink += seg.cells[x&0xFFFFFFFF&seg.mask]
+			sink += seg.cell(x & 0xFFFFFFFF & seg.mask)
 		}
 		sc.sink += sink
 	}
@@ -73,10 +73,10 @@ func (t *table[K, SK, S]) candidates(b *Block[K, S], hashes []uint64, keys []K, 
 			continue
 		}
 		p := x & 0xFFFFFFFF & seg.mask
-		v := seg.cells[p]
+		v := seg.cell(p)
 		for v != 0 && uint32(v>>32) != uint32(x) {
 			p = (p + 1) & seg.mask
-			v = seg.cells[p]
+			v = seg.cell(p)
 		}
 		b.slot[i&blockMask] = uint32(v)
 	}
