@@ -44,7 +44,8 @@ type (
 	}
 	tree  struct{ Kids []tree }
 	point struct {
-		_msgpack struct{} `msgpack:",as_array"` //nolint:unused // read by its tag
+		//lint:ignore U1000 read by its tag
+		_msgpack struct{} `msgpack:",as_array"`
 		X, Y     int
 	}
 	// selfMade encodes itself, with pointer receivers (report 35).

@@ -111,8 +111,8 @@ func TestBlocksAreReusedAndPinNothing(t *testing.T) {
 
 func TestHasPointers(t *testing.T) {
 	type flat struct {
-		a int64
-		b [4]float32
+		A int64
+		B [4]float32
 	}
 	for v, want := range map[any]bool{
 		1: false, "s": true, 1.5: false, true: false, flat{}: false, [2]string{}: true,

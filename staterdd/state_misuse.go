@@ -2,6 +2,8 @@ package staterdd
 
 import "errors"
 
+//lint:file-ignore ST1005 the texts of misuses are those that Spark users know
+
 // Misuses of a State. The texts are those that Spark users know, hence the capital letters.
 var (
 	// ErrStateNotSet: Get without state. Test Exists first, or use Lookup, Option or OrElse.
