@@ -234,5 +234,8 @@ func Span(data []byte) (bytes, offsets int64) {
 		bytes += size
 		b = b[size:]
 	}
+	if first < 0 {
+		return 0, 0
+	}
 	return bytes, max(0, last-first+1)
 }

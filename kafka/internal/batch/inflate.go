@@ -21,6 +21,10 @@ const (
 	codecZstd
 )
 
+// zstdWindow is the window that every decompressor must take (RFC 8878); encoders
+// name one that is larger than what they have.
+const zstdWindow = 8 << 20
+
 // keepScratch is the largest scratch buffer that stays for the next answer.
 const keepScratch = 4 << 20
 
@@ -166,7 +170,7 @@ func (z *inflater) snappyBlock(dst, src []byte) ([]byte, error) {
 func (z *inflater) inflateZstd(dst, src []byte) ([]byte, error) {
 	if z.zstd == nil || z.zstdMax != z.max {
 		r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxMemory(uint64(max(z.max, 1))))
+			zstd.WithDecoderMaxMemory(uint64(max(z.max, zstdWindow))))
 		if err != nil {
 			return nil, err
 		}
@@ -174,6 +178,9 @@ func (z *inflater) inflateZstd(dst, src []byte) ([]byte, error) {
 	}
 	out, err := z.zstd.DecodeAll(src, dst)
 	if errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		err = ErrTooLarge
+	}
+	if err == nil && len(out) > z.max {
 		err = ErrTooLarge
 	}
 	return out, err

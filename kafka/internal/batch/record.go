@@ -5,12 +5,15 @@ import (
 	"math"
 )
 
+// leastRecord is a record of null key and value: six fields of one byte.
+const leastRecord = 6
+
 // record decodes the open batch's next record; false means that it lies below the
 // offset that was asked for.
 func (d *Decoder) record(r *Record) (bool, error) {
 	b := d.recs
 	length, i := varint(b, 0)
-	if i < 0 || length < 7 || length > int64(len(b)-i) {
+	if i < 0 || length < leastRecord || length > int64(len(b)-i) {
 		return false, d.fail(ErrCorrupt, "a record of %d bytes where %d are left, %d records to come", length, len(b), d.left)
 	}
 	end := i + int(length)
