@@ -229,6 +229,8 @@ func TestSlice(t *testing.T) {
 	require.ErrorIs(t, err, dstream.ErrForgotten)
 	require.ErrorContains(t, err, `stream "long"`)
 	require.ErrorContains(t, err, "remembers 4s")
+	_, err = dstream.Slice(long, time.Time{}, at(6)) // centuries of ticks that never were
+	require.ErrorIs(t, err, dstream.ErrForgotten)
 	_, err = dstream.Slice(in, at(4), at(6))
 	require.ErrorContains(t, err, "remembers 2s")
 	got, err = dstream.Slice(in, at(5), at(6))

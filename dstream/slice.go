@@ -43,13 +43,11 @@ func Slice[T any](in Stream[T], from, until time.Time) ([]BatchRDD[T], error) {
 			s.RDD.Release()
 		}
 	}
-	for t := r.gridTime(from); !t.After(r.gridTime(until)); t = t.Add(n.slide) {
-		if !t.After(r.zero) {
-			continue
-		}
-		if t.After(r.committedAt) {
-			break
-		}
+	first, last := r.gridTime(from), r.gridTime(until)
+	if !first.After(r.zero) { // also so that a far past costs no walk over its grid
+		first = r.zero.Add(n.slide)
+	}
+	for t := first; !t.After(last) && !t.After(r.committedAt); t = t.Add(n.slide) {
 		kept, ok, err := r.remembers(n, t)
 		if err == nil && ok {
 			typed := kept.(*rdd.RDD[T])

@@ -48,6 +48,8 @@ func replayerOf(op string) replayer {
 		return replayRepartition
 	case "glomSizesAfterRepartition":
 		return replayGlomSizes
+	case "slice":
+		return replaySlice
 	}
 	return nil
 }
