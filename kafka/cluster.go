@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -44,12 +43,17 @@ func (k *cluster) with(ctx context.Context, addr string, f func(*wire.Conn) erro
 			return err
 		}
 		c.Close()
-		var silent net.Error
-		if !used || ctx.Err() != nil || errors.As(err, &silent) && silent.Timeout() {
+		if !used || ctx.Err() != nil || silent(err) {
 			return err
 		}
 		k.dropIdle(addr)
 	}
+}
+
+// silent says that a broker did not answer in time.
+func silent(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
 }
 
 func (k *cluster) take(ctx context.Context, addr string) (c *wire.Conn, used bool, err error) {

@@ -68,7 +68,8 @@ func Brokers(addrs ...string) SourceOption {
 					a = net.JoinHostPort(host, "9092")
 				}
 			}
-			if host, port, err := net.SplitHostPort(a); err != nil || host == "" || port == "" {
+			host, port, err := net.SplitHostPort(a)
+			if err != nil || host == "" || port == "" || strings.Contains(host, ":") && net.ParseIP(host) == nil {
 				c.fault("broker %q is not host:port", a)
 			}
 			c.brokers = append(c.brokers, a)
@@ -133,9 +134,9 @@ func StopAtEnd() SourceOption { return sourceOption(func(c *config) { c.toEnd = 
 
 // MaxBatchBytes bounds the bytes of one batch over all partitions, after
 // decompression; default 256 MiB, from 1 KiB to 1 TiB. How many records that is, is
-// judged from the size of those read before and, where it is not known yet, from
-// samples of at most 64 KiB (or one record batch) at three places of the range. So
-// a batch may be larger where sizes jump between the samples, and where a single
+// judged from the size of those read before and, where that tells too little, from
+// samples of 64 KiB (or one record batch) at two or three places of the range. So a
+// batch may be larger where sizes jump between the samples, and where a single
 // record is larger.
 //
 // It also bounds what one record batch of the broker may take, compressed or not: a

@@ -23,7 +23,7 @@ func (s *kafkaSource) Read(ctx context.Context, r source.Range, emit func(offset
 			return err
 		}
 	}
-	s.measured(p, x.records, x.bytes, r.Until-r.From, x.wire)
+	s.measured(p, x.records, x.bytes, r.Until-r.From, x.last, x.wire)
 	return nil
 }
 
@@ -68,7 +68,8 @@ type reading struct {
 	empties int // answers in a row with nothing
 
 	records, bytes int64
-	wire           float64
+	last           float64 // bytes per record of the last fetch
+	wire           float64 // bytes per offset as sent
 }
 
 // step is one fetch and what came with it.
@@ -85,6 +86,9 @@ func (x *reading) step(ctx context.Context) error {
 	}
 	records, bytes := d.Seen()
 	x.records, x.bytes = x.records+records, x.bytes+bytes
+	if records > 0 {
+		x.last = float64(bytes) / float64(records)
+	}
 	if size, offsets := batch.Span(a.Batches); x.wire == 0 && offsets > 0 {
 		x.wire = float64(size) / float64(offsets)
 	}

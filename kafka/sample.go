@@ -16,7 +16,7 @@ const (
 	// samplers is how many samples are taken at once.
 	samplers = 8
 	// reach is how much further than what was measured sizes are believed.
-	reach = 8
+	reach = 2
 )
 
 // trusts says that the known sizes tell enough about ranges of take offsets.
@@ -45,7 +45,7 @@ func (s *kafkaSource) learnFirst(ctx context.Context, moves []move, take []int64
 		sizes[i] = size
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		moves[i].p.trusted = max(moves[i].p.trusted, n)
+		moves[i].p.trusted = max(moves[i].p.trusted, n/reach)
 		return nil
 	})
 }
@@ -103,12 +103,14 @@ func (s *kafkaSource) sample(ctx context.Context, p *part, offset int64) (size f
 	return float64(bytes) / float64(n), n, nil
 }
 
-// measured takes in what a Read saw.
-func (s *kafkaSource) measured(p *part, records, bytes, offsets int64, wire float64) {
+// measured takes in what a Read saw: how many records and bytes, the mean size of
+// those of the last fetch, which are the next to what comes, and the bytes of an
+// offset as they were sent.
+func (s *kafkaSource) measured(p *part, records, bytes, offsets int64, last, wire float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if records > 0 {
-		mean := float64(bytes) / float64(records)
+		mean := max(float64(bytes)/float64(records), last)
 		p.size = max(mean, (3*p.size+mean)/4) // up at once, down slowly
 		p.trusted = max(p.trusted, offsets)
 	}

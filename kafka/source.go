@@ -73,7 +73,7 @@ func (s *kafkaSource) Open(ctx context.Context, last *source.Plan) error {
 		return &Error{Doing: "options", Err: err, final: true}
 	}
 	limit := max(s.cfg.retryFor, s.cfg.requestTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, tooLong(limit))
 	defer cancel()
 	k := newCluster(&s.cfg)
 	parts, err := s.find(ctx, k)
@@ -101,17 +101,30 @@ func (s *kafkaSource) Open(ctx context.Context, last *source.Plan) error {
 	return nil
 }
 
+// tooLong is why a start ends.
+type tooLong time.Duration
+
+func (d tooLong) Error() string { return fmt.Sprintf("no answer within %v", time.Duration(d)) }
+
+// Timeout tells it apart from other failures, as in net.Error.
+func (d tooLong) Timeout() bool { return true }
+
 // A topic that was just made is not known to every broker at once.
 const newTopicTries = 7
 
 // find lists the partitions.
 func (s *kafkaSource) find(ctx context.Context, k *cluster) ([]*part, error) {
 	r := k.retrier()
+	var before error
 	for {
 		parts, err := s.listed(ctx, k)
 		if err == nil {
 			return parts, nil
 		}
+		if silent(err) && before != nil && ctx.Err() != context.Canceled {
+			err = before // says more than that the time is over
+		}
+		before = err
 		missing := errors.Is(err, ErrNoTopic)
 		wait := err
 		if missing && r.tries < newTopicTries {

@@ -115,13 +115,13 @@ type silence struct {
 
 func (e *silence) Error() string { return fmt.Sprintf("no answer within %v", e.d) }
 
-// Timeout makes it a net.Error, as the expired deadline it stands for.
+// Timeout tells it apart from other failures, as in net.Error.
 func (e *silence) Timeout() bool { return true }
 
 // ended names the broker, and says why when it was the context or the deadline.
 func (c *Conn) ended(ctx context.Context, err error) error {
 	var alien *AlienError
-	var timeout net.Error
+	var timeout interface{ Timeout() bool }
 	switch {
 	case errors.As(err, &alien):
 		return err
@@ -269,7 +269,7 @@ func (c *Conn) learn(ctx context.Context) error {
 		return err
 	}
 	r := &reader{b: b}
-	if code := r.i16(); code != 0 {
+	if code := r.i16(); code != 0 && kafkago.Error(code).Title() != "" {
 		return fmt.Errorf("broker %s: api versions: %w", c.addr, Error(code))
 	}
 	c.versions = map[int16][2]int16{}

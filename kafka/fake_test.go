@@ -1,0 +1,383 @@
+package kafka
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/statemill/statemill/kafka/internal/batchtest"
+	"github.com/stretchr/testify/require"
+)
+
+// fakeBroker answers the four requests of a direct stream from logs of hand-made
+// batches, as a broker would, and misbehaves as it is told to.
+type fakeBroker struct {
+	t        *testing.T
+	listener net.Listener
+	wait     sync.WaitGroup
+
+	mu       sync.Mutex
+	logs     map[TopicPartition]*fakeLog
+	ids      map[string]byte // of topics
+	old      bool            // speaks the oldest versions that will do
+	fetches  int
+	requests int
+	conns    map[net.Conn]bool
+	// fault is asked before an answer: a code for the partition, and whether to
+	// close the connection, or to stay silent.
+	fault func(key int16, n int) (code int16, act string)
+	// bigAnswer makes a fetch answer claim that size.
+	cutTo int // batches are cut to so many bytes, as brokers before 0.10.1 do
+}
+
+type fakeLog struct {
+	start, end, stable int64
+	batches            []batchtest.Batch
+	raw                []byte // in the place of batches
+	aborted            [][2]int64
+}
+
+func newFake(t *testing.T) *fakeBroker {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	b := &fakeBroker{t: t, listener: l, logs: map[TopicPartition]*fakeLog{}, ids: map[string]byte{}, conns: map[net.Conn]bool{}}
+	b.wait.Add(1)
+	go func() {
+		defer b.wait.Done()
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			b.mu.Lock()
+			b.conns[c] = true
+			b.mu.Unlock()
+			b.wait.Add(1)
+			go func() {
+				defer b.wait.Done()
+				defer c.Close()
+				for b.serve(c) {
+				}
+			}()
+		}
+	}()
+	t.Cleanup(b.close)
+	return b
+}
+
+func (b *fakeBroker) close() {
+	b.listener.Close()
+	b.mu.Lock()
+	for c := range b.conns {
+		c.Close()
+	}
+	b.mu.Unlock()
+	b.wait.Wait()
+}
+
+func (b *fakeBroker) addr() string { return b.listener.Addr().String() }
+
+// log makes or replaces a partition; its end is that of the last batch.
+func (b *fakeBroker) log(topic string, partition int32, batches ...batchtest.Batch) *fakeLog {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := &fakeLog{batches: batches}
+	for i, x := range batches {
+		if i == 0 {
+			l.start = x.Base
+		}
+		l.end = lastOf(x) + 1
+	}
+	l.stable = l.end
+	b.logs[TopicPartition{topic, partition}] = l
+	if b.ids[topic] == 0 {
+		b.ids[topic] = 1
+	}
+	return l
+}
+
+func lastOf(x batchtest.Batch) int64 {
+	last := x.Last
+	for _, r := range x.Records {
+		last = max(last, r.Delta)
+	}
+	return x.Base + int64(last)
+}
+
+func (b *fakeBroker) serve(c net.Conn) bool {
+	var head [4]byte
+	if _, err := io.ReadFull(c, head[:]); err != nil {
+		return false
+	}
+	frame := make([]byte, binary.BigEndian.Uint32(head[:]))
+	if _, err := io.ReadFull(c, frame); err != nil {
+		return false
+	}
+	q := &cursor{b: frame}
+	key, version, id := q.i16(), q.i16(), q.i32()
+	q.text()
+	b.mu.Lock()
+	b.requests++
+	n := b.requests
+	var code int16
+	var act string
+	if b.fault != nil {
+		code, act = b.fault(key, n)
+	}
+	answer := binary.BigEndian.AppendUint32(make([]byte, 4), uint32(id))
+	switch key {
+	case 18:
+		answer = b.versions(answer)
+	case 3:
+		answer = b.metadata(answer, version, code, q)
+	case 2:
+		answer = b.offsets(answer, code, q)
+	case 1:
+		b.fetches++
+		answer = b.fetch(answer, version, code, q)
+	}
+	b.mu.Unlock()
+	switch act {
+	case "close":
+		return false
+	case "silent":
+		io.Copy(io.Discard, c) // until the client gives up
+		return false
+	case "half":
+		answer = answer[:len(answer)/2]
+		defer c.Close()
+	}
+	binary.BigEndian.PutUint32(answer, uint32(len(answer)-4))
+	if act == "half" {
+		binary.BigEndian.PutUint32(answer, uint32(2*len(answer)))
+	}
+	_, err := c.Write(answer)
+	return err == nil
+}
+
+func (b *fakeBroker) versions(a []byte) []byte {
+	a = append(a, 0, 0, 0, 0, 0, 4)
+	most := map[uint16]uint16{1: 17, 2: 10, 3: 13, 18: 4}
+	least := map[uint16]uint16{1: 4, 2: 1}
+	if b.old {
+		most = map[uint16]uint16{1: 4, 2: 2, 3: 5, 18: 0}
+	}
+	for _, key := range []uint16{1, 2, 3, 18} {
+		a = binary.BigEndian.AppendUint16(a, key)
+		a = binary.BigEndian.AppendUint16(a, least[key])
+		a = binary.BigEndian.AppendUint16(a, most[key])
+	}
+	return a
+}
+
+func (b *fakeBroker) metadata(a []byte, version, code int16, q *cursor) []byte {
+	be := binary.BigEndian
+	addr := b.listener.Addr().(*net.TCPAddr)
+	host := addr.IP.String()
+	var topics []string
+	if version == 12 {
+		q.take(1)
+		for n := int(q.take(1)[0]) - 1; n > 0; n-- {
+			q.take(16)
+			topics = append(topics, string(q.take(int(q.take(1)[0])-1)))
+			q.take(1)
+		}
+	} else {
+		for n := q.i32(); n > 0; n-- {
+			topics = append(topics, q.text())
+		}
+	}
+	flexible := version == 12
+	count := func(n int) {
+		if flexible {
+			a = binary.AppendUvarint(a, uint64(n+1))
+		} else {
+			a = be.AppendUint32(a, uint32(n))
+		}
+	}
+	text := func(s string) {
+		if flexible {
+			a = binary.AppendUvarint(a, uint64(len(s)+1))
+		} else {
+			a = be.AppendUint16(a, uint16(len(s)))
+		}
+		a = append(a, s...)
+	}
+	null := func() {
+		if flexible {
+			a = append(a, 0)
+		} else {
+			a = append(a, 0xff, 0xff)
+		}
+	}
+	tags := func() {
+		if flexible {
+			a = append(a, 0)
+		}
+	}
+	tags()
+	a = append(a, 0, 0, 0, 0)
+	count(1)
+	a = be.AppendUint32(a, 7)
+	text(host)
+	a = be.AppendUint32(a, uint32(addr.Port))
+	null()
+	tags()
+	null()
+	a = be.AppendUint32(a, 7)
+	count(len(topics))
+	for _, name := range topics {
+		var numbers []int32
+		for n := int32(0); b.logs[TopicPartition{name, n}] != nil; n++ {
+			numbers = append([]int32{n}, numbers...)
+		}
+		e := code
+		if len(numbers) == 0 {
+			e = 3
+		}
+		a = be.AppendUint16(a, uint16(e))
+		text(name)
+		if flexible {
+			a = append(a, make([]byte, 15)...)
+			a = append(a, b.ids[name])
+		}
+		a = append(a, 0)
+		count(len(numbers))
+		for _, n := range numbers {
+			a = append(a, 0, 0)
+			a = be.AppendUint32(a, uint32(n))
+			a = be.AppendUint32(a, 7)
+			if flexible {
+				a = be.AppendUint32(a, 3)
+			}
+			for range 2 {
+				count(1)
+				a = be.AppendUint32(a, 7)
+			}
+			count(0)
+			tags()
+		}
+		if flexible {
+			a = be.AppendUint32(a, 0)
+		}
+		tags()
+	}
+	tags()
+	return a
+}
+
+func (b *fakeBroker) offsets(a []byte, code int16, q *cursor) []byte {
+	be := binary.BigEndian
+	q.i32()
+	committed := q.take(1)[0] == 1
+	a = append(a, 0, 0, 0, 0)
+	topics := q.i32()
+	a = be.AppendUint32(a, uint32(topics))
+	for ; topics > 0; topics-- {
+		name := q.text()
+		a = be.AppendUint16(a, uint16(len(name)))
+		a = append(a, name...)
+		n := q.i32()
+		a = be.AppendUint32(a, uint32(n))
+		for ; n > 0; n-- {
+			number, which := q.i32(), q.i64()
+			l := b.logs[TopicPartition{name, number}]
+			offset := l.start
+			if which == -1 {
+				if offset = l.end; committed {
+					offset = l.stable
+				}
+			}
+			a = be.AppendUint32(a, uint32(number))
+			a = be.AppendUint16(a, uint16(code))
+			a = be.AppendUint64(a, 1<<64-1)
+			a = be.AppendUint64(a, uint64(offset))
+		}
+	}
+	return a
+}
+
+func (b *fakeBroker) fetch(a []byte, version, code int16, q *cursor) []byte {
+	be := binary.BigEndian
+	q.take(12)
+	most := q.i32()
+	committed := q.take(1)[0] == 1
+	if version >= 7 {
+		q.take(8)
+	}
+	q.i32()
+	name := q.text()
+	q.i32()
+	number := q.i32()
+	if version >= 9 {
+		q.i32()
+	}
+	offset := q.i64()
+	l := b.logs[TopicPartition{name, number}]
+	if code == 0 && (offset < l.start || offset > l.end) {
+		code = 1
+	}
+	a = append(a, 0, 0, 0, 0)
+	if version >= 7 {
+		a = append(a, 0, 0, 0, 0, 0, 0)
+	}
+	a = be.AppendUint32(a, 1)
+	a = be.AppendUint16(a, uint16(len(name)))
+	a = append(a, name...)
+	a = be.AppendUint32(a, 1)
+	a = be.AppendUint32(a, uint32(number))
+	a = be.AppendUint16(a, uint16(code))
+	a = be.AppendUint64(a, uint64(l.end))
+	a = be.AppendUint64(a, uint64(l.stable))
+	if version >= 5 {
+		a = be.AppendUint64(a, uint64(l.start))
+	}
+	aborted := l.aborted
+	if !committed {
+		aborted = nil
+	}
+	a = be.AppendUint32(a, uint32(len(aborted)))
+	for _, x := range aborted {
+		a = be.AppendUint64(a, uint64(x[0]))
+		a = be.AppendUint64(a, uint64(x[1]))
+	}
+	if version >= 11 {
+		a = be.AppendUint32(a, 1<<32-1)
+	}
+	data := l.raw
+	for _, x := range l.batches {
+		if lastOf(x) < offset || committed && x.Base >= l.stable {
+			continue
+		}
+		next := x.Append(nil)
+		if len(data) > 0 && len(data)+len(next) > int(most) {
+			data = append(data, next[:max(0, int(most)-len(data))]...) // brokers cut
+			break
+		}
+		data = append(data, next...)
+	}
+	if code != 0 {
+		data = nil
+	}
+	if b.cutTo > 0 && len(data) > int(most) {
+		data = data[:most]
+	}
+	a = be.AppendUint32(a, uint32(len(data)))
+	return append(a, data...)
+}
+
+// cursor reads a request.
+type cursor struct{ b []byte }
+
+func (q *cursor) take(n int) []byte { out := q.b[:n]; q.b = q.b[n:]; return out }
+func (q *cursor) i16() int16        { return int16(binary.BigEndian.Uint16(q.take(2))) }
+func (q *cursor) i32() int32        { return int32(binary.BigEndian.Uint32(q.take(4))) }
+func (q *cursor) i64() int64        { return int64(binary.BigEndian.Uint64(q.take(8))) }
+func (q *cursor) text() string {
+	if n := q.i16(); n > 0 {
+		return string(q.take(int(n)))
+	}
+	return ""
+}

@@ -1,0 +1,199 @@
+package wire
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// canned is a server that answers each request with the next of the bodies, behind
+// the right correlation id.
+func canned(t *testing.T, bodies ...[]byte) *Conn {
+	client, server := net.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer server.Close()
+		for _, body := range bodies {
+			var head [4]byte
+			if _, err := io.ReadFull(server, head[:]); err != nil {
+				return
+			}
+			request := make([]byte, binary.BigEndian.Uint32(head[:]))
+			if _, err := io.ReadFull(server, request); err != nil {
+				return
+			}
+			answer := binary.BigEndian.AppendUint32(nil, uint32(len(body)+4))
+			answer = append(answer, request[4:8]...)
+			if _, err := server.Write(append(answer, body...)); err != nil {
+				return
+			}
+		}
+		io.Copy(io.Discard, server)
+	}()
+	t.Cleanup(func() { client.Close(); <-done })
+	return &Conn{addr: "test:1", timeout: time.Second, net: client, owner: client}
+}
+
+func TestVersions(t *testing.T) {
+	c := canned(t, []byte{0, 35})
+	require.ErrorIs(t, c.learn(t.Context()), kafkago.UnsupportedVersion)
+	c = canned(t, []byte("garbage that is long enough"))
+	var alien *AlienError
+	require.ErrorAs(t, c.learn(t.Context()), &alien)
+	c = canned(t, []byte{0, 0, 0, 0, 0, 1, 0, 1, 0, 12, 0, 17})
+	require.NoError(t, c.learn(t.Context()))
+	_, err := c.Fetch(t.Context(), FetchRequest{})
+	require.ErrorContains(t, err, "versions 12 to 17 of Fetch, Statemill 4 to 11")
+	_, err = c.Metadata(t.Context(), nil)
+	require.ErrorContains(t, err, "Metadata")
+	_, err = c.ListOffsets(t.Context(), Latest, true, nil)
+	require.ErrorContains(t, err, "ListOffsets")
+}
+
+// answers are good answers to the three requests.
+func answers() (metadata12, metadata5, offsets, fetch []byte) {
+	be := binary.BigEndian
+	metadata12 = append(metadata12, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 2, 'h', 0, 0, 0x23, 0x84, 0, 0, 0, 0, 0, 0, 1, 2,
+		0, 0, 2, 't', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2,
+		0, 0, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 5, 2, 0, 0, 0, 1, 2, 0, 0, 0, 1, 1, 1, 7, 2, 'x', 'y', 0, 0, 0, 0, 0, 0)
+	metadata5 = append(metadata5, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 1, 'h', 0, 0, 0x23, 0x84, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1,
+		0, 0, 0, 1, 0, 0, 0, 1, 't', 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+	offsets = append(offsets, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 't', 0, 0, 0, 1, 0, 0, 0, 3, 0, 0)
+	offsets = be.AppendUint64(offsets, 1<<64-1)
+	offsets = be.AppendUint64(offsets, 77)
+	fetch = append(fetch, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 't', 0, 0, 0, 1, 0, 0, 0, 3, 0, 0)
+	fetch = be.AppendUint64(fetch, 10)
+	fetch = be.AppendUint64(fetch, 9)
+	fetch = be.AppendUint64(fetch, 2)
+	fetch = be.AppendUint32(fetch, 1)
+	fetch = be.AppendUint64(fetch, 4)
+	fetch = be.AppendUint64(fetch, 6)
+	fetch = append(fetch, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 3, 'a', 'b', 'c')
+	return metadata12, metadata5, offsets, fetch
+}
+
+func speaking(t *testing.T, metadata int16, bodies ...[]byte) *Conn {
+	c := canned(t, bodies...)
+	c.versions = map[int16][2]int16{1: {4, 17}, 2: {1, 10}, 3: {0, metadata}}
+	return c
+}
+
+func TestGoodAnswers(t *testing.T) {
+	m12, m5, offsets, fetch := answers()
+	for version, body := range map[int16][]byte{13: m12, 5: m5, 11: m5} {
+		m, err := speaking(t, version, body).Metadata(t.Context(), []string{"t"})
+		require.NoError(t, err)
+		require.Equal(t, map[int32]string{1: "h:9092"}, m.Brokers)
+		require.Len(t, m.Topics, 1)
+		require.Equal(t, "t", m.Topics[0].Name)
+		require.Equal(t, []Partition{{Number: 3, Leader: 1}}, m.Topics[0].Partitions)
+		if version == 13 {
+			require.Equal(t, "00000000000000000000000000000009", m.Topics[0].ID)
+		} else {
+			require.Empty(t, m.Topics[0].ID)
+		}
+	}
+	o, err := speaking(t, 5, offsets).ListOffsets(t.Context(), Latest, true, []TopicPartition{{"t", 3}, {"t", 4}, {"u", 0}})
+	require.NoError(t, err)
+	require.Equal(t, []OffsetAnswer{{TopicPartition{"t", 3}, 77, nil}}, o)
+	a, err := speaking(t, 5, fetch).Fetch(t.Context(), FetchRequest{TopicPartition: TopicPartition{"t", 3}, MaxAnswer: 1000})
+	require.NoError(t, err)
+	require.Equal(t, "abc", string(a.Batches))
+	require.EqualValues(t, []int64{10, 9, 2}, []int64{a.HighWatermark, a.LastStable, a.LogStart})
+	require.Len(t, a.Aborted, 1)
+	require.Equal(t, 9*time.Millisecond, a.Throttle)
+	a, err = speaking(t, 5, fetch).Fetch(t.Context(), FetchRequest{TopicPartition: TopicPartition{"t", 4}, MaxAnswer: 1000})
+	require.NoError(t, err)
+	require.True(t, a.Missing)
+}
+
+// TestCutAnswers: every answer cut at every byte is an error, and the connection is
+// not used again.
+func TestCutAnswers(t *testing.T) {
+	m12, m5, offsets, fetch := answers()
+	for name, c := range map[string]struct {
+		version int16
+		body    []byte
+		call    func(c *Conn) error
+	}{
+		"metadata 12": {12, m12, func(c *Conn) error { _, err := c.Metadata(t.Context(), []string{"t"}); return err }},
+		"metadata 5":  {5, m5, func(c *Conn) error { _, err := c.Metadata(t.Context(), []string{"t"}); return err }},
+		"offsets":     {5, offsets, func(c *Conn) error { _, err := c.ListOffsets(t.Context(), Latest, false, nil); return err }},
+		"fetch": {5, fetch, func(c *Conn) error {
+			_, err := c.Fetch(t.Context(), FetchRequest{TopicPartition: TopicPartition{"t", 3}, MaxAnswer: 1000})
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for n := range len(c.body) {
+				conn := speaking(t, c.version, c.body[:n])
+				err := c.call(conn)
+				require.Error(t, err, "%d of %d bytes", n, len(c.body))
+				require.ErrorContains(t, err, "test:1")
+				require.True(t, conn.Broken())
+			}
+		})
+	}
+}
+
+func TestAnswerTooLarge(t *testing.T) {
+	_, _, _, fetch := answers()
+	_, err := speaking(t, 5, fetch).Fetch(t.Context(), FetchRequest{MaxAnswer: 20})
+	var size *SizeError
+	require.ErrorAs(t, err, &size)
+	require.Equal(t, SizeError{"test:1", len(fetch), 20}, *size)
+	require.ErrorContains(t, err, "the limit is 20")
+}
+
+func TestCancelledBeforeTheRequest(t *testing.T) {
+	c := speaking(t, 5)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := c.Metadata(ctx, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	require.False(t, c.Broken(), "nothing was sent")
+}
+
+func TestSilence(t *testing.T) {
+	c := speaking(t, 5)
+	c.timeout = 10 * time.Millisecond
+	_, err := c.Metadata(t.Context(), nil)
+	require.ErrorContains(t, err, "broker test:1: no answer within 10ms")
+	var silent interface{ Timeout() bool }
+	require.True(t, errors.As(err, &silent) && silent.Timeout())
+	require.True(t, c.Broken())
+}
+
+func TestCodes(t *testing.T) {
+	require.ErrorIs(t, Error(6), kafkago.NotLeaderForPartition)
+	require.True(t, Error(6).Retriable())
+	require.False(t, Error(29).Retriable())
+	require.ErrorContains(t, Error(-1), "unknown server error")
+	require.NoError(t, code(0))
+}
+
+// FuzzAnswers: hostile answers give errors, no panic.
+func FuzzAnswers(f *testing.F) {
+	m12, m5, offsets, fetch := answers()
+	for _, b := range [][]byte{m12, m5, offsets, fetch} {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m := &Metadata{Brokers: map[int32]string{}}
+		m.flexible(&reader{b: b})
+		m.plain(&reader{b: b})
+		var a FetchAnswer
+		a.partition(&reader{b: b}, 11, "t", TopicPartition{"t", 3})
+	})
+}

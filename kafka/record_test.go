@@ -1,0 +1,63 @@
+package kafka
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/statemill/statemill/kafka/internal/batchtest"
+	"github.com/statemill/statemill/source"
+	"github.com/stretchr/testify/require"
+)
+
+func ExampleRecord() {
+	r := Record{Topic: "words", Partition: 3, Offset: 17, Key: []byte("k"), Value: []byte("hello"),
+		Headers: []Header{{Key: "trace", Value: []byte("abc")}}}
+	trace, ok := r.Header("trace")
+	fmt.Println(r.Text(), r.KeyText(), string(trace), ok, r.Tombstone())
+	fmt.Println(r)
+	// Output:
+	// hello k abc true false
+	// words-3@17 (key 1 bytes, value 5 bytes)
+}
+
+func TestRecordFields(t *testing.T) { // report 32
+	b := newFake(t)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC)
+	b.log("t", 0, batchtest.Batch{Time: at.UnixMilli(), Records: []batchtest.Record{
+		{Key: []byte("a"), Value: []byte("x"), TimeDelta: 1000},
+		{Delta: 1, Key: []byte("a")},
+		{Delta: 2, Key: []byte("a"), Value: []byte{}},
+		{Delta: 3, Headers: []batchtest.Header{{Key: "h", Value: []byte("1")}, {Key: "h"}, {Key: "g", Value: []byte{}}}},
+	}}, batchtest.Batch{Base: 4, Time: -1, Records: []batchtest.Record{{Value: []byte("no time")}}})
+	s := open(t, b, nil)
+	p, err := s.Plan(t.Context(), source.Limits{})
+	require.NoError(t, err)
+	var got []Record
+	require.NoError(t, s.Read(t.Context(), p.Ranges[0], func(_ int64, r Record) error { got = append(got, r); return nil }))
+	require.Equal(t, []Record{
+		{Topic: "t", Offset: 0, Key: []byte("a"), Value: []byte("x"), Time: at.Add(time.Second)},
+		{Topic: "t", Offset: 1, Key: []byte("a"), Time: at},
+		{Topic: "t", Offset: 2, Key: []byte("a"), Value: []byte{}, Time: at},
+		{Topic: "t", Offset: 3, Headers: []Header{{"h", []byte("1")}, {"h", nil}, {"g", []byte{}}}, Time: at},
+		{Topic: "t", Offset: 4, Value: []byte("no time")},
+	}, got)
+	require.False(t, got[0].Tombstone())
+	require.True(t, got[1].Tombstone())
+	require.False(t, got[2].Tombstone())
+	v, ok := got[3].Header("h")
+	require.True(t, ok)
+	require.Nil(t, v, "the last one counts")
+	_, ok = got[3].Header("none")
+	require.False(t, ok)
+	require.Equal(t, `topic "t" partition 0 offset 3`, s.Locate("t-0", 3))
+	require.Equal(t, `partition "x" offset 3`, s.Locate("x", 3))
+}
+
+func TestHeaderKeysAreBounded(t *testing.T) {
+	var h headers
+	for i := range 3 * keysKept {
+		require.Equal(t, fmt.Sprint(i), h.key(fmt.Append(nil, i)))
+	}
+	require.LessOrEqual(t, len(h.keys), keysKept)
+}
