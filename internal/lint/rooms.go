@@ -65,9 +65,9 @@ var rooms = map[string][]string{
 	"bench/*":         {all},
 }
 
-// testRooms is what a test file may import beyond its room's own list: the kit, the suites, and the small rooms at the
-// bottom that make a test's data.
-var testRooms = append([]string{"milltest", "vfs", "codec", "partitioner", "rdd", "source"}, suites...)
+// testRooms is what a test file may import beyond its room's own list: the kit, the suites, the small rooms at the
+// bottom that make a test's data, and what makes the wire's bytes.
+var testRooms = append([]string{"milltest", "vfs", "codec", "partitioner", "rdd", "source", "kafka/internal/batchtest"}, suites...)
 
 // outside says which rooms may import a module that is not ours, in non-test files; a module that is not listed may be
 // imported by none. Tests may import those of testModules too.

@@ -20,6 +20,10 @@ var table = []Break{
 	{Name: "remember-forgotten", Package: "dstream", Test: "TestSlice"},
 	{Name: "seal-before-all", Package: "dstream", Test: "TestFailedOutputTakesStateBack"},
 
+	{Name: "aborted-pass", Package: "kafka/internal/batch", Test: "TestTransactions"},
+	{Name: "markers-pass", Package: "kafka/internal/batch", Test: "TestTransactions"},
+	{Name: "no-crc", Package: "kafka/internal/batch", Test: "TestDamage/checksum"},
+
 	{Name: "guard-leaks-rows", Package: "rdd", Test: "TestGuardedModeAtEveryEdge"},
 	{Name: "kept-not-kept", Package: "rdd", Test: "TestKeptIsComputedOnce"},
 	{Name: "random-group-order", Package: "rdd", Test: "TestOrderOfReduceByKey"},
