@@ -3,7 +3,6 @@ package reports
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -164,51 +163,51 @@ func TestGrowShrinkHasNoTrend(t *testing.T) {
 	assert.LessOrEqual(t, last, first+first/10+(1<<20))
 }
 
-// report 18: batch times are flat: what a batch costs is in proportion to what
-// it changes, not to the size of the state.
-func TestFlatBatchTimes(t *testing.T) {
+// report 18: no batch does the work of a full copy: what a batch costs is in
+// proportion to what it changes, not to the size of the state. Bytes allocated
+// stand for the work, since they do not depend on how busy the machine is; the
+// times are logged, and the batch_p99 benchmark judges them.
+func TestFlatBatchCost(t *testing.T) {
 	if invariants.Enabled {
-		t.Skip("the race detector and the invariants take the time that is measured here")
+		t.Skip("the race detector and the invariants allocate beside what is measured here")
 	}
 	keys, n := int64(1_000_000), 200
 	if testing.Short() {
 		keys, n = 100_000, 50
 	}
 	const changed = 1000
-	// A copy of a million keys takes far longer than this; a busy machine's
-	// hiccups do not, at least not in every one of three tries.
-	const hiccup = 10 * time.Millisecond
 
-	var worst string
-	for range 3 {
-		batches := batchesOf(0, keys, false)
-		loaded := len(batches)
-		for i := range n {
-			from := int64(i) * changed % (keys - changed)
-			batches = append(batches, keyRange{from, from + changed, false})
-		}
-		kit := milltest.New(t, time.Second, keyed(&made{batches}))
-		kit.DiscardOutput("out")
-		kit.Tick(loaded)
-		runtime.GC()
-		times := make([]time.Duration, n)
-		for i := range times {
-			start := time.Now()
-			kit.Tick(1)
-			times[i] = time.Since(start)
-		}
-		require.NoError(t, kit.Err())
-		for _, p := range kit.Progress()[loaded:] {
-			require.EqualValues(t, changed, p.Operators[0].Changed)
-			require.Equal(t, keys, p.Operators[0].Keys)
-		}
-		require.NoError(t, kit.Stop())
-		p50, p99 := rank(times, 50), rank(times, 99)
-		t.Logf("batch p50 %v p99 %v", p50, p99)
-		if p99 <= max(3*p50, hiccup) {
-			return
-		}
-		worst = fmt.Sprintf("p99 of the batch times is %v, their median %v", p99, p50)
+	batches := batchesOf(0, keys, false)
+	loaded := len(batches)
+	for i := range n {
+		from := int64(i) * changed % (keys - changed)
+		batches = append(batches, keyRange{from, from + changed, false})
 	}
-	t.Error(worst)
+	kit := milltest.New(t, time.Second, keyed(&made{batches}))
+	kit.DiscardOutput("out")
+	kit.Tick(loaded)
+	runtime.GC()
+	times, costs := make([]time.Duration, n), make([]int64, n)
+	for i := range times {
+		before, start := allocated(), time.Now()
+		kit.Tick(1)
+		times[i], costs[i] = time.Since(start), allocated()-before
+	}
+	require.NoError(t, kit.Err())
+	for _, p := range kit.Progress()[loaded:] {
+		require.EqualValues(t, changed, p.Operators[0].Changed)
+		require.Equal(t, keys, p.Operators[0].Keys)
+	}
+	require.NoError(t, kit.Stop())
+	p50, worst := rank(costs, 50), rank(costs, 100)
+	t.Logf("bytes a batch: median %d, most %d; batch p50 %v p99 %v", p50, worst, rank(times, 50), rank(times, 99))
+	// Undo, delta and pooled blocks of the changed keys fit many times; a copy of all keys does not.
+	assert.Less(t, worst, int64(500*changed), "bytes allocated by the most expensive batch")
+}
+
+// allocated is the number of bytes that the process has allocated so far.
+func allocated() int64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.TotalAlloc)
 }

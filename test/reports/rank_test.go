@@ -1,12 +1,12 @@
 package reports
 
 import (
+	"cmp"
 	"slices"
-	"time"
 )
 
 // rank is the percentile by nearest rank.
-func rank(values []time.Duration, percent int) time.Duration {
+func rank[T cmp.Ordered](values []T, percent int) T {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[min(len(sorted)-1, (percent*len(sorted)+99)/100-1)]
 }
