@@ -16,21 +16,23 @@ import (
 	"github.com/statemill/statemill/vfs"
 )
 
-// text is the program's input: as a source for the job, and once more for the
-// independent count.
+// text is the program's input: as lines to write to Kafka, as a source for the
+// job without Kafka, and once more for the independent count. It is used up by
+// one of the first two.
 type text struct {
-	what  string // in words, for the first line of the output
-	lines source.Source[string]
+	what string // in words, for the output
+	// each gives the readers of the text; the end of one ends a line.
+	each func(read func(io.Reader) error) error
+	// direct makes a source of lines without Kafka.
+	direct func() source.Source[string]
 	// plain counts the same text again, after the run.
 	plain func() (*plainCount, error)
+	close func()
 }
-
-// done says that the job has planned the last of the text.
-func (t *text) done() bool { return t.lines.(source.Bounded).Done() }
 
 // openText finds the text that the arguments name: nothing is the Go source
 // tree, "-" is in, everything else is files and folders.
-func openText(ctx context.Context, args []string, in io.Reader, bytesPerBatch int64) (*text, error) {
+func openText(ctx context.Context, args []string, in io.Reader) (*text, error) {
 	switch {
 	case len(args) == 0:
 		root, err := goRoot(ctx)
@@ -42,15 +44,15 @@ func openText(ctx context.Context, args []string, in io.Reader, bytesPerBatch in
 		if err != nil {
 			return nil, err
 		}
-		return fileText(files, src, bytesPerBatch), nil
+		return fileText(files, src), nil
 	case len(args) == 1 && args[0] == "-":
-		return readerText(in, bytesPerBatch), nil
+		return readerText(in), nil
 	}
 	files, err := textFiles(args, func(string) bool { return true })
 	if err != nil {
 		return nil, err
 	}
-	return fileText(files, strings.Join(args, " "), bytesPerBatch), nil
+	return fileText(files, strings.Join(args, " ")), nil
 }
 
 // goRoot is where the installed Go toolchain is.
@@ -119,48 +121,55 @@ func isText(path string) (bool, error) {
 	return bytes.IndexByte(head[:n], 0) < 0, nil
 }
 
-func fileText(files []string, where string, bytesPerBatch int64) *text {
-	src := source.TextFiles(vfs.Disk(), files...)
-	src.MaxBytesPerBatch = bytesPerBatch
+func fileText(files []string, where string) *text {
+	each := func(read func(io.Reader) error) error {
+		for _, name := range files {
+			if err := withFile(name, read); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	return &text{
-		what:  fmt.Sprintf("%d files of %s", len(files), where),
-		lines: src,
+		what:   fmt.Sprintf("%d files of %s", len(files), where),
+		each:   each,
+		direct: func() source.Source[string] { return source.TextFiles(vfs.Disk(), files...) },
 		plain: func() (*plainCount, error) {
 			p := newPlainCount()
-			for _, name := range files {
-				if err := countFile(p, name); err != nil {
-					return nil, err
-				}
-			}
-			return p, nil
+			return p, each(p.read)
 		},
+		close: func() {},
 	}
 }
 
-func countFile(p *plainCount, name string) error {
+func withFile(name string, read func(io.Reader) error) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return p.read(f)
+	if err := read(f); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }
 
 // readerText counts a stream that cannot be read twice: the independent count
 // gets a copy of the bytes as they are read, before anything looks at them.
-func readerText(in io.Reader, bytesPerBatch int64) *text {
+func readerText(in io.Reader) *text {
 	r, w := io.Pipe()
-	src := source.Lines("stdin", &copying{in: in, to: w})
-	src.MaxBytes = bytesPerBatch
+	copied := &copying{in: in, to: w}
 	p, counted := newPlainCount(), make(chan error, 1)
 	go func() { counted <- p.read(r) }()
 	return &text{
-		what:  "the standard input",
-		lines: src,
+		what:   "the standard input",
+		each:   func(read func(io.Reader) error) error { return read(copied) },
+		direct: func() source.Source[string] { return source.Lines("stdin", copied) },
 		plain: func() (*plainCount, error) {
 			w.Close() // no more will come: the run is over
 			return p, <-counted
 		},
+		close: func() { w.Close() },
 	}
 }
 

@@ -9,36 +9,52 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
+	"strings"
+	"syscall"
 	"time"
-
-	"github.com/statemill/statemill/dstream"
 )
 
-const usage = `wordcount counts the words of real text with mapWithState.
+const usage = `wordcount counts the words of text in a Kafka topic with mapWithState.
 
 usage: wordcount [flags] [file or folder ...]
-       wordcount [flags] -           (the standard input)
+       wordcount [flags] -                   (the standard input)
+       wordcount [flags] -brokers HOST:PORT[,HOST:PORT ...] -topic TOPIC [-out TOPIC]
 
-Without files it counts the Go source files of the installed Go toolchain. The
-text is cut into batches; the running total of every word is state, spread over
-partitions. The top words of batches, and at the end the numbers of the run, go
-to the standard output, the progress to the standard error. Then the words are
-counted once more in another, plain way, and every total is compared:
+Text: it starts a small Kafka inside this process, writes the text to a topic of
+4 partitions, a record for each line, and counts the words of that topic while
+it is being written. Without files the text is the Go source files of the
+installed Go toolchain. The records are cut into batches; the running total of
+every word is state, spread over partitions. It ends when all is counted. Then
+the words of the text are counted once more in another, plain way, and every
+total is compared:
 
     verified: 312345 keys exact
 
-A word is a longest run of letters, digits and underscores; case counts.
-Interrupt (Ctrl-C) ends it early, without a comparison.
+With -files it does the same without Kafka.
 
-Exit status: 0 every total exact; 1 a total differs, the text cannot be read, or
-the run failed or was ended early; 2 wrong usage.
+With -brokers it counts the topic of a running Kafka, from its oldest record on,
+until it is interrupted (Ctrl-C): it finishes the running batch and prints the
+numbers. With -out it then writes every total to that topic, as a record with
+the word as its key and "word TAB count" as its value; the topic must exist.
+That is a plain output, written at least once: a program that is started again
+counts from the oldest record again, and writes all totals again.
+
+A word is a longest run of letters, digits and underscores; case counts.
+The top words of batches (the totals so far of words in that batch), and at the
+end the numbers of the run, go to the standard output, the progress to the
+standard error.
+
+Exit status: 0 every total exact, or with -brokers ended by an interrupt; 1 a
+total differs, the text or the topic cannot be read, or the run failed or,
+without -brokers, was ended early; 2 wrong usage.
 
 flags:
 `
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second interrupt ends it at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -46,22 +62,39 @@ func main() {
 type options struct {
 	partitions int
 	workers    int
-	batchBytes int64
+	batch      int64
 	interval   time.Duration
 	top, every int
+
+	files      bool
+	brokers    []string
+	topic, out string
 	args       []string
 }
+
+// live says that the input is a topic which others write.
+func (o *options) live() bool { return len(o.brokers) > 0 }
 
 func parse(args []string, stdout, stderr io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("wordcount", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.Usage = func() {} // asked for it goes to the standard output; after a fault it would hide it
+	f.Func("brokers", "count a topic of the running Kafka at this `address` (host:port; more with commas between)", func(s string) error {
+		o.brokers = strings.Split(s, ",")
+		if slices.Contains(o.brokers, "") {
+			return errors.New("an address is empty")
+		}
+		return nil
+	})
+	f.StringVar(&o.topic, "topic", "", "the `topic` to count, with -brokers")
+	f.StringVar(&o.out, "out", "", "write the final totals to this `topic`, with -brokers")
+	f.BoolVar(&o.files, "files", false, "count the text itself, without Kafka")
 	f.IntVar(&o.partitions, "partitions", 8, "`number` of partitions of the state")
 	f.IntVar(&o.workers, "workers", runtime.GOMAXPROCS(0), "`number` of workers")
-	f.Int64Var(&o.batchBytes, "batch", 1<<20, "at most so many `bytes` of text in a batch")
-	f.DurationVar(&o.interval, "interval", 10*time.Millisecond, "batch `interval`")
+	f.Int64Var(&o.batch, "batch", 50_000, "at most so many `lines` in a batch")
+	f.DurationVar(&o.interval, "interval", 50*time.Millisecond, "batch `interval`; with -brokers 1s if not set")
 	f.IntVar(&o.top, "top", 8, "show the so many top `words` of a batch; 0 shows none")
-	f.IntVar(&o.every, "every", 10, "show the top words of every so many `batches`")
+	f.IntVar(&o.every, "every", 10, "show the top words of every so many `batches`; with -brokers 1 if not set")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprint(stdout, usage)
@@ -71,17 +104,43 @@ func parse(args []string, stdout, stderr io.Writer) (o options, err error) {
 		return o, err
 	}
 	o.args = f.Args()
+	if o.live() {
+		set := map[string]bool{}
+		f.Visit(func(f *flag.Flag) { set[f.Name] = true })
+		if !set["interval"] {
+			o.interval = time.Second
+		}
+		if !set["every"] {
+			o.every = 1
+		}
+	}
+	if err := o.valid(); err != nil {
+		fmt.Fprintf(stderr, "wordcount: %v; wordcount -h explains\n", err)
+		return o, err
+	}
+	return o, nil
+}
+
+func (o *options) valid() error {
 	for name, v := range map[string]int64{
-		"partitions": int64(o.partitions), "workers": int64(o.workers), "batch": o.batchBytes,
+		"partitions": int64(o.partitions), "workers": int64(o.workers), "batch": o.batch,
 		"interval": int64(o.interval), "every": int64(o.every), "top": int64(o.top) + 1,
 	} {
 		if v < 1 {
-			err := fmt.Errorf("-%s is too small; wordcount -h explains", name)
-			fmt.Fprintln(stderr, "wordcount:", err)
-			return o, err
+			return fmt.Errorf("-%s is too small", name)
 		}
 	}
-	return o, nil
+	switch {
+	case o.live() && o.topic == "":
+		return errors.New("-brokers needs -topic")
+	case !o.live() && (o.topic != "" || o.out != ""):
+		return errors.New("-topic and -out need -brokers")
+	case o.live() && (o.files || len(o.args) > 0):
+		return errors.New("-brokers counts a topic: it goes with neither -files nor names of files")
+	case o.live() && o.topic == o.out:
+		return errors.New("-topic and -out are the same topic: it would count its own output")
+	}
+	return nil
 }
 
 // run is the program; it returns the exit status.
@@ -93,48 +152,17 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case err != nil:
 		return 2
 	}
-	t, err := openText(ctx, o.args, stdin, o.batchBytes)
-	if err != nil {
-		fmt.Fprintln(stderr, "wordcount:", err)
-		return 1
+	if o.live() {
+		err = countTopic(ctx, o, stdout, stderr)
+	} else {
+		var t *text
+		if t, err = openText(ctx, o.args, stdin); err == nil {
+			err = countText(ctx, o, t, stdout, stderr)
+		}
 	}
-	if err := count(ctx, o, t, stdout, stderr); err != nil {
+	if err != nil {
 		fmt.Fprintln(stderr, "wordcount:", err)
 		return 1
 	}
 	return 0
-}
-
-// count runs the job over the text, prints the numbers and verifies the totals.
-func count(ctx context.Context, o options, t *text, stdout, stderr io.Writer) error {
-	fmt.Fprintf(stdout, "counting the words of %s: %d partitions, at most %d bytes a batch\n", t.what, o.partitions, o.batchBytes)
-	r := &results{n: o.top, every: o.every, last: t.done, show: func(b dstream.Batch, top string) {
-		fmt.Fprintf(stdout, "batch %d: top words: %s\n", b.Epoch, top)
-	}}
-	m := &meter{to: stderr, began: time.Now()}
-	err := dstream.Run(ctx, o.interval, job(t.lines, o.partitions, r),
-		dstream.WithParallelism(o.workers),
-		dstream.WithStopWhenDone(),
-		dstream.WithListener(dstream.Listener{BatchCompleted: m.batch}))
-	took := time.Since(m.began)
-	if err != nil {
-		return err
-	}
-	if r.final == nil {
-		return errors.New("ended before the last batch: nothing is verified")
-	}
-	m.summary(stdout, took, len(r.final))
-
-	plain, err := t.plain()
-	if err != nil {
-		return fmt.Errorf("the independent count: %w", err)
-	}
-	if err := verify(r.final, plain); err != nil {
-		return err
-	}
-	if plain.words != m.words {
-		return fmt.Errorf("MISMATCH: the job counted %d words, the independent count %d", m.words, plain.words)
-	}
-	fmt.Fprintf(stdout, "verified: %d keys exact\n", len(r.final))
-	return nil
 }

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/statemill/statemill/dstream"
+	"github.com/statemill/statemill/kafka/embedded"
+)
+
+const (
+	// The topic that the text is written to.
+	textTopic      = "text"
+	textPartitions = 4
+	// Records that were written and do not come for so long are lost.
+	lostAfter = 10 * time.Second
+)
+
+// counter runs the job and prints.
+type counter struct {
+	o      options
+	stdout io.Writer
+	meter  *meter
+}
+
+func newCounter(o options, stdout, stderr io.Writer) *counter {
+	return &counter{o: o, stdout: stdout, meter: &meter{to: stderr, began: time.Now()}}
+}
+
+// run counts until ctx is cancelled or, if the source has an end, until then;
+// prints the numbers, and gives the totals.
+func (c *counter) run(ctx context.Context, from lines, more ...dstream.ContextOption) (map[string]int64, error) {
+	r := &results{n: c.o.top, every: c.o.every, show: func(b dstream.Batch, top string) {
+		fmt.Fprintf(c.stdout, "batch %d: top words: %s\n", b.Epoch, top)
+	}}
+	defer r.release()
+	c.meter.began = time.Now()
+	err := dstream.Run(ctx, c.o.interval, job(from, c.o.partitions, r), append(more,
+		dstream.WithParallelism(c.o.workers),
+		dstream.WithMaxRecordsPerBatch(c.o.batch),
+		dstream.WithListener(dstream.Listener{BatchCompleted: c.meter.batch}))...)
+	took := time.Since(c.meter.began)
+	if err != nil {
+		return nil, err
+	}
+	totals, err := r.final(context.WithoutCancel(ctx)) // after an interrupt too
+	if err != nil {
+		return nil, err
+	}
+	c.meter.summary(c.stdout, took, totals, c.o.top)
+	return totals, nil
+}
+
+// countTopic counts a topic that others write, until ctx is cancelled.
+func countTopic(ctx context.Context, o options, stdout, stderr io.Writer) error {
+	if o.out != "" {
+		if err := checkTopic(ctx, o.brokers, o.out); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(stdout, "counting the words of topic %s at %s: %d partitions of state, a batch every %v, until Ctrl-C\n",
+		o.topic, strings.Join(o.brokers, ","), o.partitions, o.interval)
+	totals, err := newCounter(o, stdout, stderr).run(ctx, fromTopic(o.brokers, o.topic))
+	if err != nil || o.out == "" {
+		return err
+	}
+	if err := writeTotals(context.WithoutCancel(ctx), o.brokers, o.out, totals); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "written: %d totals to topic %s\n", len(totals), o.out)
+	return nil
+}
+
+// countText counts a text and verifies the totals.
+func countText(ctx context.Context, o options, t *text, stdout, stderr io.Writer) error {
+	defer t.close()
+	c := newCounter(o, stdout, stderr)
+	over := c.overKafka
+	if o.files {
+		over = c.overFiles
+	}
+	totals, err := over(ctx, t)
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return errors.New("ended early: nothing is verified")
+	}
+	fmt.Fprintln(stderr, "        counting the text again, in another way, to compare")
+	plain, err := t.plain()
+	if err != nil {
+		return fmt.Errorf("the independent count: %w", err)
+	}
+	if err := verify(totals, plain); err != nil {
+		return err
+	}
+	if plain.words != c.meter.words {
+		return fmt.Errorf("MISMATCH: the job counted %d words, the independent count %d", c.meter.words, plain.words)
+	}
+	fmt.Fprintf(stdout, "verified: %d keys exact\n", len(totals))
+	return nil
+}
+
+// overFiles counts the text as it is.
+func (c *counter) overFiles(ctx context.Context, t *text) (map[string]int64, error) {
+	fmt.Fprintf(c.stdout, "counting the words of %s: %d partitions of state, at most %d lines a batch\n", t.what, c.o.partitions, c.o.batch)
+	return c.run(ctx, fromSource(t.direct()), dstream.WithStopWhenDone())
+}
+
+// overKafka writes the text to a Kafka of its own and counts the topic, both at
+// once. It ends when every written line has been counted.
+func (c *counter) overKafka(ctx context.Context, t *text) (map[string]int64, error) {
+	broker, err := embedded.Start(embedded.Topic(textTopic, textPartitions),
+		embedded.BrokerConfig("message.max.bytes", strconv.Itoa(largestRequest)))
+	if err != nil {
+		return nil, err
+	}
+	defer broker.Close()
+	addrs := strings.Split(broker.Addrs(), ",")
+	fmt.Fprintf(c.stdout, "started a Kafka in this process at %s, topic %s with %d partitions\n", broker.Addrs(), textTopic, textPartitions)
+	fmt.Fprintf(c.stdout, "writing %s to it, a record for each line, and counting the words of the topic:\n%d partitions of state, at most %d lines a batch\n",
+		t.what, c.o.partitions, c.o.batch)
+
+	running, end := context.WithCancel(ctx)
+	defer end()
+	p := produce(running, addrs, textTopic, textPartitions, t)
+	c.meter.written = p.lines.Load
+	c.meter.after = func() {
+		lines, ok := p.finished()
+		switch {
+		case !ok:
+		case p.err != nil, c.meter.lines >= lines:
+			end()
+		case time.Since(p.ended) > lostAfter && time.Since(c.meter.newest) > lostAfter:
+			end()
+		}
+	}
+	totals, err := c.run(running, fromTopic(addrs, textTopic))
+	end()
+	written := p.wait()
+	switch {
+	case err != nil:
+		return nil, err
+	case ctx.Err() != nil:
+		return totals, nil
+	case !written:
+		return nil, errors.New("the text does not come to an end")
+	case p.err != nil:
+		return nil, p.err
+	case p.lines.Load() != c.meter.lines:
+		return nil, fmt.Errorf("MISMATCH: %d lines were written, %d came back", p.lines.Load(), c.meter.lines)
+	}
+	return totals, nil
+}
