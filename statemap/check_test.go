@@ -23,6 +23,15 @@ func (t *table[K, SK, S]) verify() error {
 		}
 		free[n] = true
 	}
+	freeable := map[uint32]bool{}
+	for _, n := range t.pending {
+		freeable[n] = true
+	}
+	for i := range t.versions {
+		for _, n := range t.versions[i].dels {
+			freeable[n] = true
+		}
+	}
 	used, bytes := 0, 0
 	for n := range t.n {
 		sl := t.at(n)
@@ -31,6 +40,9 @@ func (t *table[K, SK, S]) verify() error {
 		}
 		if sl.meta == 0 {
 			continue
+		}
+		if sl.meta&metaLive == 0 && !freeable[n] {
+			return fmt.Errorf("slot %d of version %d holds no state and will never be freed", n, sl.meta>>metaShift)
 		}
 		used++
 		k := t.keyOf(sl)

@@ -66,35 +66,11 @@ func (h *handle[K, SK, S]) detach(withOlder bool) {
 	from = max(from, t.first) // the oldest list that goes along; past h.v if there is none
 	t.mu.RUnlock()
 
-	var free []uint32
-	for n := uint32(0); ; {
-		if now := h.rlock(true); now != t {
-			if now != nil {
-				now.mu.RUnlock()
-			}
+	for n, done, ok := uint32(0), false, true; !done; {
+		if n, done, ok = h.copyChunk(t, nt, n, from); !ok {
 			return
 		}
-		end := min(n+chunkLen, t.n)
-		for ; n < end; n++ {
-			sl := t.at(n)
-			s, tm, meta, undo := t.asOf(sl, h.v)
-			m := nt.alloc()
-			if meta == 0 || meta&metaLive == 0 && meta>>metaShift < from {
-				free = append(free, m)
-				continue
-			}
-			if sabotage.On("detach-loses-undo") {
-				undo = 0
-			}
-			nt.adopt(m, t.keyOf(sl), s, tm, meta, undo)
-		}
-		done := n >= t.n
-		t.mu.RUnlock()
-		if done {
-			break
-		}
 	}
-	nt.free = free
 
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,6 +79,34 @@ func (h *handle[K, SK, S]) detach(withOlder bool) {
 	}
 	t.handOver(nt, h, withOlder, from)
 	t.trim()
+}
+
+// copyChunk copies the slots of the next chunk from n, as they were in this
+// version, to the same slots of nt, and says where to go on and whether that is
+// the end. Removed keys go along if a version from … h.v removed them. It is not
+// ok if t is no longer the version's table.
+func (h *handle[K, SK, S]) copyChunk(t, nt *table[K, SK, S], n, from uint32) (next uint32, done, ok bool) {
+	now := h.rlock(true)
+	if now == nil {
+		return n, true, false
+	}
+	defer now.mu.RUnlock() // deferred, since Options.Hash may panic
+	if now != t {
+		return n, true, false
+	}
+	for end := min(n+chunkLen, t.n); n < end; n++ {
+		sl := t.at(n)
+		s, tm, meta, undo := t.asOf(sl, h.v)
+		if m := nt.alloc(); meta&metaLive != 0 || meta>>metaShift >= from {
+			if sabotage.On("detach-loses-undo") {
+				undo = 0
+			}
+			nt.adopt(m, t.keyOf(sl), s, tm, meta, undo)
+		} else {
+			nt.vacant = append(nt.vacant, m)
+		}
+	}
+	return n, n >= t.n, true
 }
 
 // handOver moves h, and with withOlder all older handles, to nt, with the undo
@@ -117,6 +121,7 @@ func (t *table[K, SK, S]) handOver(nt *table[K, SK, S], h *handle[K, SK, S], wit
 		nt.versions = append(nt.versions, lists...)
 		nt.first = from
 	}
+	nt.free, nt.vacant = nt.vacant, nil // only now: alloc would have used them
 	var stay, move []*handle[K, SK, S]
 	for _, w := range t.handles {
 		if w == h || withOlder && w.v <= h.v {

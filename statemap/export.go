@@ -6,9 +6,14 @@ import (
 )
 
 // export reads the version's own list, and below it the version before, which
-// has the same slots with the list undone.
+// has the same slots with the list undone. The list stays pinned for both: a
+// Copy between the two must not drop it.
 func (h *handle[K, SK, S]) export() (d Dump[K, S], err error) {
-	t := h.rlock(false)
+	if !h.pin(true) {
+		return d, ErrReleased
+	}
+	defer h.unpin(true)
+	t := h.rlock(true)
 	if t == nil {
 		return d, ErrReleased
 	}

@@ -15,31 +15,36 @@ func (t *table[K, SK, S]) shouldFlatten(live int) bool {
 // version 1. Slots are numbered anew. It gives nil if the version is aborted
 // meanwhile.
 func (h *handle[K, SK, S]) flatten() *table[K, SK, S] {
-	var nt *table[K, SK, S]
-	for n := uint32(0); ; {
-		t := h.rlock(true)
-		if t == nil {
+	t := h.rlock(true)
+	if t == nil {
+		return nil
+	}
+	nt := t.like(1, h.live)
+	t.mu.RUnlock()
+	nt.layout = nt.layouts.Add(1)
+	for n, done, ok := uint32(0), false, true; !done; {
+		if n, done, ok = h.copyLive(nt, n); !ok {
 			return nil
 		}
-		if nt == nil {
-			nt = t.like(1, h.live)
-			nt.layout = nt.layouts.Add(1)
-		}
-		end := min(n+chunkLen, t.n)
-		for ; n < end; n++ {
-			sl := t.at(n)
-			if s, tm, meta, _ := t.asOf(sl, h.v); meta&metaLive != 0 {
-				k := t.keyOf(sl)
-				m := nt.alloc()
-				nt.adopt(m, k, s, tm, 1<<metaShift|metaLive, 0)
-			}
-		}
-		done := n >= t.n
-		t.mu.RUnlock()
-		if done {
-			return nt
+	}
+	return nt
+}
+
+// copyLive copies the live slots of the next chunk from n to nt, and says where
+// to go on and whether that is the end. It is not ok if the version is aborted.
+func (h *handle[K, SK, S]) copyLive(nt *table[K, SK, S], n uint32) (next uint32, done, ok bool) {
+	t := h.rlock(true)
+	if t == nil {
+		return n, true, false
+	}
+	defer t.mu.RUnlock() // deferred, since Options.Hash may panic
+	for end := min(n+chunkLen, t.n); n < end; n++ {
+		sl := t.at(n)
+		if s, tm, meta, _ := t.asOf(sl, h.v); meta&metaLive != 0 {
+			nt.adopt(nt.alloc(), t.keyOf(sl), s, tm, 1<<metaShift|metaLive, 0)
 		}
 	}
+	return n, n >= t.n, true
 }
 
 // adopt fills a fresh slot of a table that nobody else sees yet.

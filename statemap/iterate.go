@@ -52,32 +52,36 @@ func (h *handle[K, SK, S]) walk(keys bool, v uint32, each func(sc *scan[K, S]) b
 	}
 	defer h.unpin(false)
 	var sc scan[K, S]
-	for n := uint32(0); ; {
-		t := h.rlock(true)
-		if t == nil {
-			return
-		}
-		sc.reset()
-		end := min(n+scanLen, t.n)
-		for ; n < end; n++ {
-			sl := t.at(n)
-			if s, tm, meta, _ := t.asOf(sl, v); meta&metaLive != 0 {
-				e := DeltaEntry[K, S]{Time: tm}
-				if keys {
-					e.Key, e.State = t.keyOf(sl), *s
-				}
-				sc.add(n, e)
-			}
-		}
-		if keys {
-			sc.own(&t.form)
-		}
-		done := n >= t.n
-		t.mu.RUnlock()
-		if !each(&sc) || done {
+	for n, done := uint32(0), false; !done; {
+		if n, done = h.readSlots(&sc, n, v, keys); !each(&sc) {
 			return
 		}
 	}
+}
+
+// readSlots reads the live slots of the next scanLen from n into sc, and says
+// where to go on and whether that is the end.
+func (h *handle[K, SK, S]) readSlots(sc *scan[K, S], n, v uint32, keys bool) (next uint32, done bool) {
+	sc.reset()
+	t := h.rlock(true)
+	if t == nil {
+		return n, true
+	}
+	defer t.mu.RUnlock()
+	for end := min(n+scanLen, t.n); n < end; n++ {
+		sl := t.at(n)
+		if s, tm, meta, _ := t.asOf(sl, v); meta&metaLive != 0 {
+			e := DeltaEntry[K, S]{Time: tm}
+			if keys {
+				e.Key, e.State = t.keyOf(sl), *s
+			}
+			sc.add(n, e)
+		}
+	}
+	if keys {
+		sc.own(&t.form)
+	}
+	return n, n >= t.n
 }
 
 // walkDelta does the same with the slots of the version's own undo list. It
@@ -88,44 +92,52 @@ func (h *handle[K, SK, S]) walkDelta(keys bool, each func(sc *scan[K, S]) bool) 
 	}
 	defer h.unpin(true)
 	var sc scan[K, S]
-	for i := uint32(0); ; {
-		t := h.rlock(true)
-		if t == nil {
-			return ErrReleased
+	for i, done := uint32(0), false; !done; {
+		var err error
+		if i, done, err = h.readList(&sc, i, keys); err != nil {
+			return err
 		}
-		if h.v < t.first {
-			t.mu.RUnlock()
-			return ErrDeltaGone
-		}
-		sc.reset()
-		l := &t.version(h.v).list
-		for end := min(i+scanLen, l.n); i < end; i++ {
-			r := l.at(i)
-			sl := t.at(r.slot)
-			s, tm, meta, _ := t.asOf(sl, h.v)
-			if (meta|r.meta)&metaLive == 0 {
-				continue // it came and went within the version
-			}
-			e := DeltaEntry[K, S]{Time: tm, Removed: meta&metaLive == 0}
-			if keys {
-				e.Key = t.keyOf(sl)
-				if !e.Removed {
-					e.State = *s
-				}
-			} else if e.Removed || r.meta&metaLive != 0 {
-				continue // inserted only
-			}
-			sc.add(r.slot, e)
-		}
-		if keys {
-			sc.own(&t.form)
-		}
-		done := i >= l.n
-		t.mu.RUnlock()
-		if !each(&sc) || done {
+		if !each(&sc) {
 			return nil
 		}
 	}
+	return nil
+}
+
+// readList is readSlots for the version's undo list. Without keys it reads
+// only what the version inserted.
+func (h *handle[K, SK, S]) readList(sc *scan[K, S], i uint32, keys bool) (next uint32, done bool, err error) {
+	sc.reset()
+	t := h.rlock(true)
+	if t == nil {
+		return i, true, ErrReleased
+	}
+	defer t.mu.RUnlock()
+	if h.v < t.first {
+		return i, true, ErrDeltaGone
+	}
+	l := &t.version(h.v).list
+	for end := min(i+scanLen, l.n); i < end; i++ {
+		r := l.at(i)
+		sl := t.at(r.slot)
+		s, tm, meta, _ := t.asOf(sl, h.v)
+		live, was := meta&metaLive != 0, r.meta&metaLive != 0
+		if !live && !was || !keys && !(live && !was) {
+			continue // it came and went within the version, or is not asked for
+		}
+		e := DeltaEntry[K, S]{Time: tm, Removed: !live}
+		if keys {
+			e.Key = t.keyOf(sl)
+			if live {
+				e.State = *s
+			}
+		}
+		sc.add(r.slot, e)
+	}
+	if keys {
+		sc.own(&t.form)
+	}
+	return i, i >= l.n, nil
 }
 
 func (h *handle[K, SK, S]) all(before int64, limited bool) iter.Seq2[K, Entry[S]] {

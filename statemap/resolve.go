@@ -154,6 +154,9 @@ func (t *table[K, SK, S]) apply(b *Block[K, S]) (live int) {
 			}
 		}
 		if c == 0 {
+			// Also a key that came and went within the block gets a slot, until
+			// the next Copy: should it come again, its place in the delta must
+			// not depend on where blocks were cut.
 			c = t.insert(b.hashes[e], b.keys[e]) + 1
 			b.slot[e] = c
 		}

@@ -34,6 +34,7 @@ type slotStore[SK, S any] struct {
 	n      uint32         // slots handed out, free ones included
 	room   uint32         // slots there is memory for
 	free   []uint32       // freed slots below n, reused from the end
+	vacant []uint32       // slots to become free once a detached table is complete
 }
 
 // at gives slot n, which must be below n. The pointer is good until the next alloc.

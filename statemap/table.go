@@ -196,7 +196,11 @@ func (t *table[K, SK, S]) discard(n uint32, undoing bool) {
 func (t *table[K, SK, S]) write(n uint32, s S, tm int64, live uint32, keep bool) int {
 	invariants.Check(t.locked, "statemap: write without the lock")
 	sl := t.at(n)
-	was := sl.meta & 1
+	was := sl.meta & metaLive
+	if live == 0 && (was != 0 || sl.meta>>metaShift != t.cur) {
+		v := t.version(t.cur)
+		v.dels = append(v.dels, n)
+	}
 	if sl.meta>>metaShift != t.cur && !t.isRoot() {
 		t.save(n, sl)
 	}
@@ -211,10 +215,6 @@ func (t *table[K, SK, S]) write(n uint32, s S, tm int64, live uint32, keep bool)
 	}
 	sl.time = tm
 	sl.meta = t.cur<<metaShift | own | live
-	if was > live {
-		v := t.version(t.cur)
-		v.dels = append(v.dels, n)
-	}
 	return int(live) - int(was)
 }
 

@@ -34,7 +34,7 @@ func (l *undoList[S]) at(i uint32) *undoRec[S] {
 // version is what a table keeps of one version besides the slots.
 type version[S any] struct {
 	list undoList[S]
-	dels []uint32 // slots whose key the version removed (perhaps to put it again later)
+	dels []uint32 // slots that the version left without a state (perhaps to write them again later)
 
 	// shared: another table reads the list too, so its chunks are not pooled.
 	shared bool

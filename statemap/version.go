@@ -192,7 +192,9 @@ func (t *table[K, SK, S]) deltaPinned(v uint32) bool {
 // Only the writer may, within Copy: a slot freed by a Release on another
 // goroutine could vanish between the writer's Resolve and Apply.
 func (t *table[K, SK, S]) freePending() {
-	oldest := t.handles[0].v
+	// A list that is kept for an iterator over it needs its slots too, also those
+	// that are pending since an earlier removal.
+	oldest := min(t.handles[0].v, t.first-1)
 	kept := t.pending[:0]
 	for _, n := range t.pending {
 		if n >= t.n {
