@@ -15,7 +15,7 @@ MODULES     := . bench
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-run: ## count the words of real text with mapWithState (ARGS="file …" or ARGS=-h)
+run: ## write real text to an embedded Kafka and count its words with mapWithState (ARGS="file …" or ARGS=-h)
 	@$(GO) run ./examples/wordcount $(ARGS)
 
 test: ## everything that needs only Go: build, vet, all tests, the oracle
