@@ -137,7 +137,8 @@ func StopAtEnd() SourceOption { return sourceOption(func(c *config) { c.toEnd = 
 // judged from the size of those read before and, where that tells too little, from
 // samples of 64 KiB (or one record batch) at two or three places of the range. So a
 // batch may be larger where sizes jump between the samples, and where a single
-// record is larger.
+// record is larger. A job may hold the records of two batches at once, the running
+// one and the one before: give a batch at most half of the memory that you have.
 //
 // It also bounds what one record batch of the broker may take, compressed or not: a
 // larger one is a RecordError that names its offset.

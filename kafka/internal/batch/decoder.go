@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"hash/crc32"
@@ -220,22 +221,53 @@ func (d *Decoder) enter(b []byte) (bool, error) {
 // Span tells the bytes of the whole batches in an answer and the offsets that they
 // cover. It trusts the headers and reads nothing else.
 func Span(data []byte) (bytes, offsets int64) {
-	be := binary.BigEndian
 	first, last := int64(-1), int64(-1)
-	for b := data; len(b) >= headerSize; {
-		size := int64(int32(be.Uint32(b[atLength:]))) + lengthFrom
-		if size < headerSize || size > int64(len(b)) {
-			break
-		}
+	walk(data, func(at, size int, base, end int64) {
 		if first < 0 {
-			first = int64(be.Uint64(b))
+			first = base
 		}
-		last = int64(be.Uint64(b)) + int64(int32(be.Uint32(b[atLast:])))
-		bytes += size
-		b = b[size:]
-	}
+		last = end
+		bytes += int64(size)
+	})
 	if first < 0 {
 		return 0, 0
 	}
 	return bytes, max(0, last-first+1)
+}
+
+// Trim cuts off the batches that hold no offset in [from, until), and the batch that
+// is not whole, if there is a whole one to keep. Where much is cut off, the rest
+// moves to a buffer of its own: records keep their buffer in memory.
+func Trim(data []byte, from, until int64) []byte {
+	begin, end := -1, 0
+	walk(data, func(at, size int, base, last int64) {
+		if last >= from && base < until {
+			if begin < 0 {
+				begin = at
+			}
+			end = at + size
+		}
+	})
+	if begin < 0 || end <= begin {
+		return data
+	}
+	if kept := data[begin:end]; len(kept) < len(data)/4*3 {
+		return bytes.Clone(kept)
+	}
+	return data
+}
+
+// walk visits the whole batches by their headers.
+func walk(data []byte, visit func(at, size int, base, last int64)) {
+	be := binary.BigEndian
+	for at := 0; len(data)-at >= headerSize; {
+		b := data[at:]
+		size := int64(int32(be.Uint32(b[atLength:]))) + lengthFrom
+		if size < headerSize || size > int64(len(b)) {
+			return
+		}
+		base := int64(be.Uint64(b))
+		visit(at, int(size), base, base+int64(int32(be.Uint32(b[atLast:]))))
+		at += int(size)
+	}
 }

@@ -202,6 +202,21 @@ func TestSpan(t *testing.T) {
 	require.Zero(t, offsets)
 }
 
+func TestTrim(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	one, two, three := bt.Values(0, long), bt.Values(1, long, long), bt.Values(3, long)
+	data := join(one, two, three)
+	require.Equal(t, two.Append(nil), Trim(data, 1, 3))
+	require.Equal(t, two.Append(nil), Trim(data, 2, 3))
+	require.NotSame(t, &data[len(one.Append(nil))], &Trim(data, 1, 3)[0], "in a buffer of its own")
+	require.Same(t, &data[0], &Trim(data, 0, 4)[0], "nothing to win")
+	require.Equal(t, one.Append(nil), Trim(join(one, two)[:1800], 0, 4), "without the batch that was cut")
+	cut := data[:500]
+	require.Same(t, &cut[0], &Trim(cut, 0, 4)[0], "no whole batch: its length is needed")
+	require.Equal(t, data, Trim(data, 50, 60), "nothing of it is needed")
+	require.Empty(t, Trim(nil, 0, 1))
+}
+
 func TestDamage(t *testing.T) {
 	good := bt.Values(40, "value", "other")
 	edit := func(at int, v ...byte) []byte {
