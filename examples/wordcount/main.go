@@ -47,7 +47,8 @@ standard error.
 
 Exit status: 0 every total exact, or with -brokers ended by an interrupt; 1 a
 total differs, the text or the topic cannot be read, or the run failed or,
-without -brokers, was ended early; 2 wrong usage.
+without -brokers, was ended early; 2 wrong usage. (After an interrupt go run
+says 1 whatever the program says: build it where the status matters.)
 
 flags:
 `
