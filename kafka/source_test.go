@@ -131,7 +131,9 @@ func TestEndIsAPosition(t *testing.T) {
 	l := b.log("t", 0, batchtest.Values(90, "data")) // 91 compacted away, and no batch left of it
 	l.end, l.stable = 92, 92
 	again := func() (out []string, err error) {
-		err = s.Read(t.Context(), p.Ranges[0], func(_ int64, v Record) error { out = append(out, v.Text()); return nil })
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		err = s.Read(ctx, p.Ranges[0], func(_ int64, v Record) error { out = append(out, v.Text()); return nil })
 		return out, err
 	}
 	got, err := again()
