@@ -97,7 +97,7 @@ func (p *Partition[K, V, S, M]) findDue() {
 			return 0, false
 		}
 		if due > last {
-			return due, true
+			return hint(keyed, due, p.now), true
 		}
 		k, _, _, _ := m.SlotAt(slot)
 		p.exp = append(p.exp, expiring[K]{key: k, time: due, slot: slot})

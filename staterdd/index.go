@@ -8,7 +8,7 @@ import (
 // openIndex readies the expiry index for the version m that has just been opened: it is built
 // from all slots when there is none, when slots were renumbered, and after a sealed version was
 // taken back. What it is built from is the version before, so it is committed at once.
-func (p *Partition[K, V, S, M]) openIndex(l *lineage[K, S], m *statemap.Map[K, S]) {
+func (p *Partition[K, V, S, M]) openIndex(l *lineage[K, S], m *statemap.Map[K, S], now int64) {
 	if !p.op.indexed() {
 		return
 	}
@@ -24,7 +24,7 @@ func (p *Partition[K, V, S, M]) openIndex(l *lineage[K, S], m *statemap.Map[K, S
 	l.layout, l.stale = layout, false
 	m.AllSlots(func(slot uint32, t int64) bool {
 		if due, ok := dueTime(keyed, t); ok {
-			l.index.Add(slot, due)
+			l.index.Add(slot, hint(keyed, due, now))
 		}
 		return true
 	})
@@ -51,6 +51,16 @@ func (p *Partition[K, V, S, M]) index() {
 			}
 		}
 	}
+}
+
+// hint gives the time that the index is told for an entry that is due by due, in a batch at now.
+// A given state may carry an update time that is still to come; data will then make it earlier,
+// which an idle index must not miss. A hint may always be too early.
+func hint(keyed bool, due, now int64) int64 {
+	if keyed {
+		return due
+	}
+	return min(due, now)
 }
 
 // dueTime gives what the index orders entries by: the update time, so that it does not depend on

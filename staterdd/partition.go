@@ -68,7 +68,7 @@ func (p *Partition[K, V, S, M]) begin(t *rdd.Task, line *lineage[K, S], prev *st
 	if err != nil {
 		return p.op.fail(p.n, err)
 	}
-	p.openIndex(line, m)
+	p.openIndex(line, m, nanos(batch.Time))
 	p.busy = true
 	p.settle()
 	p.before, p.inserted, p.calls = int64(m.Len()), 0, 0
