@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
+	"os"
 	"slices"
 	"testing"
 	"unsafe"
@@ -13,6 +15,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
+
+// TestMain lets the test program be the broker's process, as the command can.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "-serve" {
+		if err := serve(os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
 
 func TestMedianAndQuantile(t *testing.T) {
 	assert.InDelta(t, 2, median([]float64{3, 1, 2}), 0)

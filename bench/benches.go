@@ -37,4 +37,19 @@ var benches = []*bench{
 		name: "expiry", ratio: "ratio_to_linear", target: 2, measure: measureExpiry,
 		about: "expiry pass against expired + n/T: ten times the keys cost the same, ten times the hints ten times as much",
 	},
+	{
+		name: "kafka_fetch", ratio: "ratio_to_fastest_client", target: 0.25, maxProcs: 4, maxRuns: 4,
+		input: fillFetch, measure: measureFetch,
+		about: "CPU of fetching and decoding 2M Kafka records of 20 bytes, against the faster of kafka-go's Reader and franz-go",
+	},
+	{
+		name: "kafka_count_10k", ratio: "ratio_to_parts", target: 1.2, maxProcs: 3, maxRuns: 5,
+		input: fillCount(fewKeys), measure: measureCount(fewKeys),
+		about: "CPU of the job Kafka, FlatMap, MapPair, mapWithState, sink, 10k keys, against fetching alone plus the job in memory",
+	},
+	{
+		name: "kafka_count_1m", ratio: "ratio_to_parts", target: 1.2, maxProcs: 3, maxRuns: 5,
+		input: fillCount(manyKeys), measure: measureCount(manyKeys),
+		about: "the same at 1M keys",
+	},
 }

@@ -74,3 +74,34 @@ func putKey(b []byte, n int) {
 		x >>= 4
 	}
 }
+
+// lineSize is the length of every line in bytes: a key, a blank, and a filler.
+const lineSize = keySize + 4
+
+// lines are the values of Kafka records.
+type lines []string
+
+func (l lines) len() int { return len(l) }
+
+func (l lines) slice(from, to int) lines { return l[from:to] }
+
+func (l lines) each(from int64, emit func(int64, string) error) error {
+	for i, line := range l {
+		if err := emit(from+int64(i), line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lines turns keys into lines, whose bytes lie in a buffer of their own.
+func (r records) lines() lines {
+	buf := make([]byte, 0, r.len()*lineSize)
+	out := make(lines, r.len())
+	for i, k := range r.keys {
+		at := len(buf)
+		buf = append(append(buf, k...), " ..."...)
+		out[i] = unsafe.String(&buf[at], lineSize)
+	}
+	return out
+}

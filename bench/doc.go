@@ -12,5 +12,16 @@
 // Data: 10,000 or 1,000,000 uniform keys of 16 bytes. Every batch carries its own fresh copies of the key bytes, so that
 // no side meets a stored key at the same address. The previous version of the state stays readable during a batch.
 //
+// Kafka benchmarks (kafka_…) read a topic of four partitions with uncompressed values of 20 bytes. The broker is always
+// another process, as its processor time must not be counted: an embedded one, which the command starts of itself and
+// which ends with it, or the one that STATEMILL_KAFKA names (host:port, with commas between several), as in
+//
+//	test/kafka/broker/with.sh make bench BENCH=kafka_fetch
+//
+// The topic is made and filled once for all processes of a benchmark and deleted at the end. All sides are judged on CPU
+// time; at most 4 processes of 5 runs are made, whatever the flags say. kafka_fetch makes each client read the whole
+// topic from connecting to closing. kafka_count divides the whole job by the sum of its parts, fetching and decoding the
+// same records in the same batches, and the same job over the same lines in memory.
+//
 // The module is nested so that it may grow dependencies that users of the library do not see.
 package main

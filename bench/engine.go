@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"iter"
-	"strconv"
 	"time"
 
 	"github.com/statemill/statemill/dstream"
@@ -17,29 +16,53 @@ import (
 // interval is the batch interval of every job here; the clock is moved by hand, so it costs no time.
 const interval = time.Second
 
-// An engine is the whole job: slices of records → PartitionBy → mapWithState → outputs appended by partition. The clock
-// is moved by one interval for each batch, and the batch has ended when its tick has been handled.
-type engine struct {
-	in    *sliceSource
+// A driver runs a job by hand: its clock is moved by one interval for each batch, and the batch has ended when its tick
+// has been handled.
+type driver struct {
 	clock *clock.Manual
 	hooks *harness.Harness
 	ssc   *dstream.StreamingContext
 	now   time.Time
-	out   [][]output
+}
+
+// newDriver makes the context of a job that will have that many workers and state partitions.
+func newDriver(parallelism int, opts ...dstream.ContextOption) driver {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	r := driver{clock: clock.NewManual(start), hooks: harness.New(), now: start}
+	r.ssc = dstream.NewStreamingContext(interval, append(opts, dstream.WithClock(r.clock), dstream.WithHarness(r.hooks),
+		dstream.WithParallelism(parallelism), dstream.WithOutput(io.Discard))...)
+	return r
+}
+
+// tick runs one batch.
+func (r *driver) tick() error {
+	r.now = r.now.Add(interval)
+	r.clock.Advance(interval)
+	return r.hooks.WaitTick(context.Background(), r.now)
+}
+
+func (r *driver) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return r.ssc.Stop(ctx)
+}
+
+// An engine is the whole job: slices of records → PartitionBy → mapWithState → outputs appended by partition.
+type engine struct {
+	driver
+	in  *sliceSource[records, dstream.Pair[string, int64]]
+	out sink
 }
 
 // newEngine starts the job with the given number of source partitions, state partitions and workers, and loads every key.
 func newEngine(d *data, parallelism int) (*engine, error) {
-	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	e := &engine{
-		in: &sliceSource{from: make([]int64, parallelism)}, clock: clock.NewManual(start), hooks: harness.New(), now: start,
-		out: make([][]output, parallelism),
+		driver: newDriver(parallelism), out: newSink(parallelism),
+		in: newSliceSource[records, dstream.Pair[string, int64]](parallelism),
 	}
-	e.ssc = dstream.NewStreamingContext(interval, dstream.WithClock(e.clock), dstream.WithHarness(e.hooks),
-		dstream.WithParallelism(parallelism), dstream.WithOutput(io.Discard))
 	records := dstream.From(e.ssc, "records", source.Source[dstream.Pair[string, int64]](e.in))
 	sums := dstream.MapWithState(records, dstream.Function(add).Named("sums"))
-	dstream.ForeachRDD(sums, e.collect)
+	dstream.ForeachRDD(sums, e.out.collect)
 	if err := e.ssc.Start(); err != nil {
 		return nil, err
 	}
@@ -58,78 +81,31 @@ func add(key string, value rdd.Option[int64], state *dstream.State[int64]) outpu
 	return output{key, sum}
 }
 
-func (e *engine) collect(ctx context.Context, _ dstream.Batch, r *rdd.RDD[output]) error {
+func (e *engine) batch(in records) error {
+	e.in.put(in)
+	return e.tick()
+}
+
+// A sink keeps the outputs of the last batch, by partition.
+type sink [][]output
+
+func newSink(partitions int) sink { return make(sink, partitions) }
+
+func (s sink) collect(ctx context.Context, _ dstream.Batch, r *rdd.RDD[output]) error {
 	return rdd.ForeachPartition(ctx, r, func(_ context.Context, p int, in iter.Seq[output]) error {
-		out := e.out[p][:0]
+		out := s[p][:0]
 		for v := range in {
 			out = append(out, v)
 		}
-		e.out[p] = out
+		s[p] = out
 		return nil
 	})
 }
 
-func (e *engine) batch(in records) error {
-	e.in.put(in)
-	e.now = e.now.Add(interval)
-	e.clock.Advance(interval)
-	return e.hooks.WaitTick(context.Background(), e.now)
-}
-
-func (e *engine) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	return e.ssc.Stop(ctx)
-}
-
-// sliceSource is a source of slices: each plan takes the slice that was put and splits it over the partitions.
-type sliceSource struct {
-	waiting records
-	reading records
-	from    []int64 // of each partition
-}
-
-// put gives the next batch. It must not be called while a batch runs.
-func (s *sliceSource) put(in records) { s.waiting = in }
-
-// Open starts at offset 0.
-func (s *sliceSource) Open(context.Context, *source.Plan) error { return nil }
-
-// Plan takes the waiting slice.
-func (s *sliceSource) Plan(context.Context, source.Limits) (source.Plan, error) {
-	s.reading, s.waiting = s.waiting, records{}
-	var p source.Plan
-	for i, from := range s.from {
-		p.Ranges = append(p.Ranges, source.Range{Partition: strconv.Itoa(i), From: from, Until: from + int64(s.cut(i+1)-s.cut(i))})
+// len is the number of outputs of the last batch.
+func (s sink) len() (n int) {
+	for _, out := range s {
+		n += len(out)
 	}
-	return p, nil
+	return n
 }
-
-func (s *sliceSource) cut(i int) int { return s.reading.len() * i / len(s.from) }
-
-// Read pushes a range of the slice.
-func (s *sliceSource) Read(_ context.Context, r source.Range, emit func(int64, dstream.Pair[string, int64]) error) error {
-	part, err := strconv.Atoi(r.Partition)
-	if err != nil {
-		return err
-	}
-	in := s.reading.slice(s.cut(part), s.cut(part+1))
-	for i, k := range in.keys {
-		if err := emit(r.From+int64(i), dstream.KV(k, in.values[i])); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Committed moves the source past the slice.
-func (s *sliceSource) Committed(_ context.Context, p source.Plan) error {
-	for i, r := range p.Ranges {
-		s.from[i] = r.Until
-	}
-	s.reading = records{}
-	return nil
-}
-
-// Close does nothing.
-func (s *sliceSource) Close() error { return nil }

@@ -16,6 +16,10 @@ type bench struct {
 	target float64
 	// cores is GOMAXPROCS of the processes; 0 leaves the default. With 2, wall time counts.
 	cores int
+	// maxProcs and maxRuns, where they are not 0, keep a benchmark short whatever the flags say.
+	maxProcs, maxRuns int
+	// input fills the topic of a Kafka benchmark.
+	input func(o options) func(emit func(lines) error) error
 	// measure runs in a process of its own.
 	measure func(o options) (sample, error)
 }

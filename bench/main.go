@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ type options struct {
 	procs, runs int
 	quick       bool
 	profile     string
+	topic       topic // of a Kafka benchmark
 }
 
 func main() {
@@ -26,8 +28,18 @@ func main() {
 	flag.IntVar(&o.procs, "procs", 5, "processes a benchmark")
 	flag.IntVar(&o.runs, "runs", 7, "interleaved runs a process")
 	flag.BoolVar(&o.quick, "quick", false, "tiny data, to see that all works; the figures mean nothing")
-	flag.StringVar(&o.profile, "profile", "", "write a CPU profile of our side to this file (with -child)")
+	flag.StringVar(&o.profile, "profile", "", "write a CPU profile of our side to this file (with -child); Kafka benchmarks write FILE.SIDE.RUN for each run of each side")
+	flag.StringVar(&o.topic.Brokers, "brokers", "", "where the topic is (used by the command itself)")
+	flag.StringVar(&o.topic.Name, "topic", "", "the topic to read, already filled (used by the command itself)")
+	broker := flag.Bool("serve", false, "be the embedded broker (used by the command itself)")
 	flag.Parse()
+	if *broker {
+		if err := serve(os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "bench: broker:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(os.Stdout, *name, *child, o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -47,27 +59,46 @@ func run(w io.Writer, name string, child bool, o options) error {
 		return err
 	}
 	for _, b := range chosen {
-		if child {
-			s, err := b.measure(o)
-			if err != nil {
-				return fmt.Errorf("%s: %w", b.name, err)
-			}
-			if err := json.NewEncoder(w).Encode(s); err != nil {
-				return err
-			}
-			continue
-		}
-		samples, err := spawn(b, o)
-		if err != nil {
+		if err := runOne(w, b, child, o); err != nil {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}
-		line, err := b.format(b.judge(samples, o))
+	}
+	return nil
+}
+
+// runOne measures a benchmark. The topic of a Kafka benchmark is made once, for all its processes.
+func runOne(w io.Writer, b *bench, child bool, o options) (err error) {
+	if b.maxProcs > 0 {
+		o.procs, o.runs = min(o.procs, b.maxProcs), min(o.runs, b.maxRuns)
+	}
+	if b.input != nil && o.topic.Name == "" {
+		var done func() error
+		if o.topic, done, err = openTopic(b.input(o)); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, done()) }()
+	}
+	if child {
+		s, err := b.measure(o)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "%s\n", line)
+		return json.NewEncoder(w).Encode(s)
 	}
-	return nil
+	samples, err := spawn(b, o)
+	if err != nil {
+		return err
+	}
+	line := b.judge(samples, o)
+	if b.input != nil {
+		line["broker"] = o.topic.broker()
+	}
+	text, err := b.format(line)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", text)
+	return err
 }
 
 // choose finds benchmarks by name.
@@ -94,7 +125,8 @@ func spawn(b *bench, o options) ([]sample, error) {
 	}
 	samples := make([]sample, o.procs)
 	for i := range samples {
-		cmd := exec.Command(self, "-child", "-bench", b.name, fmt.Sprintf("-runs=%d", o.runs), fmt.Sprintf("-quick=%t", o.quick))
+		cmd := exec.Command(self, "-child", "-bench", b.name, fmt.Sprintf("-runs=%d", o.runs), fmt.Sprintf("-quick=%t", o.quick),
+			"-brokers="+o.topic.Brokers, "-topic="+o.topic.Name)
 		if b.cores > 0 {
 			cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", b.cores))
 		}

@@ -90,6 +90,19 @@ func interleave(o options, d *data, batches int, ours, base side) (sample, error
 	return s, nil
 }
 
+// meter is meter with a profile of its own for this side and run, if profiles are asked for.
+func (o options) meter(side string, run, n int, work func() error) (cost, error) {
+	if o.profile != "" {
+		o.profile = fmt.Sprintf("%s.%s.%d", o.profile, side, run)
+	}
+	stop, err := profile(o)
+	if err != nil {
+		return cost{}, err
+	}
+	defer stop()
+	return meter(n, work)
+}
+
 // profile starts a CPU profile if one is asked for.
 func profile(o options) (stop func(), err error) {
 	if o.profile == "" {

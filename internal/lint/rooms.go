@@ -77,8 +77,8 @@ var outside = map[string][]string{
 	"github.com/stretchr/testify":       suites,
 	"pgregory.net/rapid":                suites,
 	"go.uber.org/goleak":                suites,
-	"github.com/twmb/franz-go/pkg":      {"kafka/embedded", "examples", "test"},
-	"github.com/segmentio/kafka-go":     {"kafka", "examples", "test"},
+	"github.com/twmb/franz-go/pkg":      {"kafka/embedded", "examples", "test", "bench"},
+	"github.com/segmentio/kafka-go":     {"kafka", "examples", "test", "bench"},
 	"github.com/klauspost/compress":     {"kafka"},
 	"github.com/pierrec/lz4/v4":         {"kafka"},
 }
