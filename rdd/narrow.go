@@ -61,14 +61,7 @@ func FlatMapErr[T, U any](r *RDD[T], f func(T) ([]U, error)) *RDD[U] {
 // FlatMapSeq passes on the elements of the sequence that f returns.
 func FlatMapSeq[T, U any](r *RDD[T], f func(T) iter.Seq[U]) *RDD[U] {
 	return derive(r, "flatMapSeq", func(t *Task, p int, emit func(U) error) error {
-		return r.compute(t, p, func(v T) error {
-			for u := range f(v) {
-				if err := emit(u); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		return r.compute(t, p, func(v T) error { return pushSeq(f(v), emit) })
 	})
 }
 
@@ -118,6 +111,24 @@ func like[T, U any](r *RDD[T], out *RDD[U]) *RDD[U] {
 func each[U any](us []U, emit func(U) error) error {
 	for i := range us {
 		if err := emit(us[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pushSeq passes on the elements of a user's sequence. A sequence that goes on
+// after it was told to stop panics (a loop over it can do nothing better); then
+// the error that stopped it is the one to tell.
+func pushSeq[U any](seq iter.Seq[U], emit func(U) error) (err error) {
+	defer func() {
+		if err == nil {
+			return
+		}
+		_ = recover()
+	}()
+	for u := range seq {
+		if err = emit(u); err != nil {
 			return err
 		}
 	}

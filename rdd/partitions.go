@@ -15,10 +15,8 @@ func MapPartitions[T, U any](r *RDD[T], f func(partition int, in iter.Seq[T]) it
 			return err
 		}
 		emit = guardEmit(t, emit)
-		for u := range f(p, in) {
-			if err := emit(u); err != nil {
-				return err
-			}
+		if err := pushSeq(f(p, in), emit); err != nil {
+			return err
 		}
 		return up
 	})
