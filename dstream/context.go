@@ -221,6 +221,9 @@ func (ssc *StreamingContext) start(ctx context.Context, at string) error {
 	ssc.mu.Unlock()
 	if err := r.open(ctx); err != nil {
 		r.closeSources()
+		if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
+			err = nil // Run was cancelled before the first batch
+		}
 		ssc.ended(err)
 		close(r.done)
 		return err
@@ -252,10 +255,8 @@ func (ssc *StreamingContext) Run(ctx context.Context) error {
 		return err
 	}
 	r := ssc.run
-	select {
-	case <-r.done:
-		return ssc.result()
-	case <-ctx.Done():
+	if err, ended := r.wait(ctx); ended {
+		return err
 	}
 	return r.stop(context.Background())
 }
@@ -280,7 +281,9 @@ func (ssc *StreamingContext) Stop(ctx context.Context) error {
 	return r.stop(ctx)
 }
 
-// Wait waits until the run has ended and returns its error.
+// Wait waits until the run has ended and returns its error. When a stop has
+// given up waiting for user code that does not return, Wait returns with that
+// stop's *StopTimeoutError.
 func (ssc *StreamingContext) Wait() error {
 	if inside() {
 		return errInside("Wait")
@@ -291,8 +294,8 @@ func (ssc *StreamingContext) Wait() error {
 	if r == nil {
 		return fmt.Errorf("dstream: wait: %w", ErrNotStarted)
 	}
-	<-r.done
-	return ssc.result()
+	err, _ := r.wait(context.Background())
+	return err
 }
 
 // result is the run's error: a late addition to the graph counts as one.

@@ -3,11 +3,13 @@ package dstream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
 	"github.com/statemill/statemill/internal/clock"
 	"github.com/statemill/statemill/internal/core"
+	"github.com/statemill/statemill/internal/pool"
 )
 
 // drive is the driver goroutine. It owns the planner (internal/core), watches
@@ -21,13 +23,47 @@ func (r *run) drive() {
 	go func() {
 		defer close(joined)
 		for a := range work {
-			results <- r.act(a)
+			r.handle(a, results)
 		}
 	}()
-	err := r.loop(work, results)
-	close(work)
-	<-joined
-	r.finish(err)
+	err, returned := error(nil), false
+	defer func() { // deferred, as a listener may end this goroutine
+		if !returned {
+			err = errors.Join(r.cause, fmt.Errorf("dstream: listener: %w", pool.ErrGoexit))
+		}
+		close(work)
+		<-joined
+		r.finish(err)
+	}()
+	err = r.loop(work, results)
+	returned = true
+}
+
+// handle does one action on the hand and gives its result, also if user code
+// ends the hand's goroutine: then the planner is told, and sends no other action.
+func (r *run) handle(a core.Action, results chan<- core.Event) {
+	returned := false
+	defer func() {
+		if !returned {
+			results <- core.Failed(a.Batch.Epoch, r.failed(phaseOf(a.Kind), "", pool.ErrGoexit))
+		}
+	}()
+	e := r.act(a)
+	returned = true
+	results <- e
+}
+
+// phaseOf is the name of a phase in a *BatchError.
+func phaseOf(k core.ActionKind) string {
+	switch k {
+	case core.Plan:
+		return "plan"
+	case core.Compute:
+		return "compute"
+	case core.Outputs:
+		return "output"
+	}
+	return "commit"
 }
 
 // finish lets go of the remembered batches and tells the end of the run. The
@@ -95,7 +131,9 @@ func (r *run) loop(work chan<- core.Action, results <-chan core.Event) error {
 			actions = r.core.Step(e)
 			r.handled(e)
 		case <-timer.C():
+			next, before := r.core.NextTick(), r.core.Stats().Skipped
 			actions = r.core.Step(core.Tick(r.clock.Now().UnixNano()))
+			r.noteSkipped(next, r.core.Stats().Skipped-before)
 			r.handled(core.Event{})
 		case <-soft:
 			soft = nil
@@ -124,20 +162,22 @@ func (r *run) tickTimer(stopping bool) clock.Timer {
 
 // act does one long action, on the hand.
 func (r *run) act(a core.Action) core.Event {
-	epoch := a.Batch.Epoch
-	var phase string
+	epoch, phase := a.Batch.Epoch, phaseOf(a.Kind)
 	var do func() (name string, err error)
 	var done core.Event
 	switch a.Kind {
 	case core.Plan:
 		r.begin(a.Batch)
-		phase, do, done = "plan", r.plan, core.Planned(epoch)
+		do, done = r.plan, core.Planned(epoch)
 	case core.Compute:
-		phase, do, done = "compute", r.compute, core.Computed(epoch)
+		do, done = r.compute, core.Computed(epoch)
 	case core.Outputs:
-		phase, do, done = "output", r.outputs, core.OutputsDone(epoch)
+		do, done = r.outputs, core.OutputsDone(epoch)
 	default:
-		phase, do, done = "commit", r.commit, core.Committed(epoch, false)
+		do, done = r.commit, core.Committed(epoch, false)
+	}
+	if err := r.tellSkipped(); err != nil {
+		return core.Failed(epoch, r.failed(phase, "listener", err))
 	}
 	name, err := do()
 	if err == nil && r.hard.Err() != nil {
@@ -163,20 +203,20 @@ func (r *run) failed(phase, name string, err error) error {
 
 // ends is the error with which the run ends, when the planner says err.
 func (r *run) ends(err error) error {
+	r.cause = err
+	lerr := r.tellSkipped()
 	switch {
 	case err == nil || errors.Is(err, errNotBegun):
-		return nil
+		return lerr
 	case r.hard.Err() != nil:
 		err = context.Cause(r.hard) // a *StopTimeoutError, which says more
 	}
-	if lerr := r.listen(func(l *Listener) {
+	r.cause = err
+	return errors.Join(err, lerr, r.listen(func(l *Listener) {
 		if l.BatchFailed != nil {
 			l.BatchFailed(r.cur.batch, err)
 		}
-	}); lerr != nil {
-		err = errors.Join(err, lerr)
-	}
-	return err
+	}))
 }
 
 // handled tells the test kit which ticks need nothing more.

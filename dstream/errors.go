@@ -92,7 +92,7 @@ func (e *BatchError) Error() string {
 func (e *BatchError) Unwrap() error { return e.Err }
 
 // StopTimeoutError says what was still in user code when the stop timeout
-// passed or a second stop came. A goroutine that does not return from user code
+// passed or the context given to a Stop ended. A goroutine that does not return from user code
 // cannot be ended from outside.
 type StopTimeoutError struct {
 	Batch     Batch

@@ -11,3 +11,6 @@ func CurrentVersion(ssc *StreamingContext, operator string) any {
 }
 
 func (o *statefulOp[K, V, S, M]) version() any { return o.current }
+
+// Done is closed when the run has ended, and not before.
+func Done(ssc *StreamingContext) <-chan struct{} { return ssc.run.done }

@@ -10,7 +10,8 @@ import (
 // ErrInside: Stop, Wait or Run was called from a function that the run itself
 // calls (a listener, an output, an operator's function); it would wait for
 // itself for ever. Call it from another goroutine, or cancel the context given
-// to Run.
+// to Run. (Of which run is not looked at: to stop another context from there, use
+// another goroutine too.)
 var ErrInside = errors.New("called from inside the run")
 
 func errInside(call string) error { return fmt.Errorf("dstream: %s: %w", call, ErrInside) }

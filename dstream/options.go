@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/statemill/statemill/internal/clock"
@@ -47,6 +48,7 @@ func (p RecordPolicy) String() string {
 const (
 	defaultMaxQueued   = 2
 	defaultStopBatches = 10 // stop timeout in intervals
+	leastStopTimeout   = time.Second
 	defaultIORetry     = 30 * time.Second
 )
 
@@ -60,7 +62,7 @@ type config struct {
 	maxRecords   int64 // 0: no limit
 	maxRate      float64
 	maxQueued    int
-	stopTimeout  time.Duration // 0: defaultStopBatches intervals
+	stopTimeout  time.Duration // 0: defaultStopTimeout
 	remember     time.Duration
 	stopWhenDone bool
 	checkpoint   string
@@ -192,8 +194,17 @@ func WithMaxQueuedBatches(n int) ContextOption {
 	})
 }
 
+// defaultStopTimeout is ten intervals. With an interval of few milliseconds that
+// would abort an ordinary batch in every stop, so it is at least a second.
+func defaultStopTimeout(interval time.Duration) time.Duration {
+	if interval > math.MaxInt64/defaultStopBatches {
+		return math.MaxInt64
+	}
+	return max(leastStopTimeout, defaultStopBatches*interval)
+}
+
 // WithStopTimeout sets how long a stop waits for the running batch before it
-// aborts it. Default: ten intervals.
+// aborts it. Default: ten intervals, but at least one second.
 func WithStopTimeout(d time.Duration) ContextOption {
 	return option("WithStopTimeout", func(c *config) error {
 		c.stopTimeout = d

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"reflect"
 	"strings"
 
@@ -48,7 +49,7 @@ func Foreach[T any](in Stream[T], f func(ctx context.Context, b Batch, v T) erro
 // context's writer (WithOutput), and "..." if there are more.
 func Print[T any](in Stream[T], n int, opts ...OpOption) {
 	o := addOutput(in, "Print", false, opts, func(b *batchRun, c *outputContext, r *rdd.RDD[T]) error {
-		first, err := rdd.Take(c.ctx, r, n+1)
+		first, err := rdd.Take(c.ctx, r, min(n, math.MaxInt-1)+1)
 		if err != nil {
 			return err
 		}
@@ -85,8 +86,12 @@ func printed(v reflect.Value) string {
 }
 
 // each runs f over all records of r in order: partition after partition, on one
-// goroutine, and no partition a second time.
+// goroutine, and no partition a second time. What r depends on runs as all stages
+// do: on all workers, with retries and by the record policy.
 func each[T any](b *batchRun, c *outputContext, r *rdd.RDD[T], f func(T) error) error {
+	if err := rdd.Materialize(c.ctx, b.run.exec, r.Deps()...); err != nil {
+		return err
+	}
 	return rdd.ForeachPartition(c.ctx, r.WithExecutor(b.run.serial), func(_ context.Context, _ int, in iter.Seq[T]) error {
 		for v := range in {
 			if err := f(v); err != nil {

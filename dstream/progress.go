@@ -24,7 +24,9 @@ type Listener struct {
 	BatchFailed func(Batch, error)
 	// OutputFailed: an attempt of an output failed.
 	OutputFailed func(Batch, string, error)
-	// TickSkipped: a tick passed while MaxQueuedBatches others were waiting.
+	// TickSkipped: a tick got no batch, as MaxQueuedBatches others were waiting or
+	// the clock jumped over it. It is told between the phases of a batch. Of a very
+	// long row of them only the first 1000 are told; Progress.SkippedTicks is exact.
 	TickSkipped func(time.Time)
 }
 

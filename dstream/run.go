@@ -37,6 +37,9 @@ type run struct {
 	late     chan struct{} // closed when the stop timeout has passed
 	lateOnce sync.Once
 	done     chan struct{} // closed when the driver has ended
+	left     chan struct{} // closed when a stop has left user code alone that does not return
+	leftErr  error         // set before left is closed
+	leftOnce sync.Once
 
 	inputs     []*input
 	ops        []*node
@@ -45,6 +48,7 @@ type run struct {
 	core       *core.Core // the driver's alone
 	cur        *epochRun  // the running epoch
 	broken     error      // a roll-back that failed
+	cause      error      // why the run ends, for a listener that ends the driver
 
 	mu          sync.Mutex // protects epoch, last, doing, and the operators' current versions
 	epoch       uint64     // newest committed one
@@ -53,6 +57,7 @@ type run struct {
 	doing       string     // the output or listener that runs on the driver
 	latest      *Progress
 	ticks       core.Stats
+	skipped     []time.Time // ticks that TickSkipped is yet to be told of
 }
 
 func newRun(ssc *StreamingContext) *run {
@@ -60,7 +65,7 @@ func newRun(ssc *StreamingContext) *run {
 	r := &run{
 		ssc: ssc, harness: c.harness, clock: c.clock,
 		workers: c.parallelism, secret: rand.Uint64(), pools: new(rdd.Pools),
-		done: make(chan struct{}), late: make(chan struct{}),
+		done: make(chan struct{}), late: make(chan struct{}), left: make(chan struct{}),
 	}
 	if r.workers == 0 {
 		r.workers = runtime.GOMAXPROCS(0)
@@ -179,7 +184,7 @@ func (r *run) stop(ctx context.Context) error {
 	r.requestStop()
 	limit := r.ssc.cfg.stopTimeout
 	if limit == 0 {
-		limit = defaultStopBatches * r.ssc.cfg.interval
+		limit = defaultStopTimeout(r.ssc.cfg.interval)
 	}
 	timer := r.clock.NewTimer(limit)
 	defer timer.Stop()
@@ -196,7 +201,24 @@ func (r *run) stop(ctx context.Context) error {
 	case <-r.done:
 		return r.ssc.result()
 	case <-grace.C():
+		r.leftOnce.Do(func() {
+			r.leftErr = late
+			close(r.left)
+		})
 		return late
+	}
+}
+
+// wait waits for the end of the run, or until a stop has given up waiting for
+// user code: whoever waits shall not hang with it. It is false if ctx ends first.
+func (r *run) wait(ctx context.Context) (err error, ended bool) {
+	select {
+	case <-r.done:
+		return r.ssc.result(), true
+	case <-r.left:
+		return r.leftErr, true
+	case <-ctx.Done():
+		return nil, false
 	}
 }
 
@@ -245,6 +267,40 @@ func (r *run) listen(f func(l *Listener)) error {
 
 // inBackground runs f beside the batches; the run's end waits for it.
 func (r *run) inBackground(f func()) { r.background.Go(f) }
+
+// mostSkippedTold bounds the ticks that are told one by one: a clock may jump far.
+const mostSkippedTold = 1000
+
+// noteSkipped notes n skipped ticks from next on for the listeners. The hand
+// tells them, so that listeners are never called from two goroutines at once.
+func (r *run) noteSkipped(next int64, n uint64) {
+	if n == 0 || len(r.ssc.cfg.listeners) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range int64(min(n, uint64(max(0, mostSkippedTold-len(r.skipped))))) {
+		r.skipped = append(r.skipped, time.Unix(0, next+i*int64(r.ssc.cfg.interval)).UTC())
+	}
+}
+
+// tellSkipped tells the listeners of the ticks that were skipped.
+func (r *run) tellSkipped() error {
+	r.mu.Lock()
+	skipped := r.skipped
+	r.skipped = nil
+	r.mu.Unlock()
+	if len(skipped) == 0 {
+		return nil
+	}
+	return r.listen(func(l *Listener) {
+		for _, t := range skipped {
+			if l.TickSkipped != nil {
+				l.TickSkipped(t)
+			}
+		}
+	})
+}
 
 // noteTicks keeps the planner's counts where others can see them.
 func (r *run) noteTicks() {

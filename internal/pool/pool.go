@@ -13,6 +13,9 @@ import (
 	"sync"
 )
 
+// ErrGoexit is the error of a task that ended its goroutine instead of returning.
+var ErrGoexit = errors.New("user code ended its goroutine (runtime.Goexit, as t.FailNow and require do): return an error instead")
+
 // Run calls task for every i in 0..n-1 on at most workers goroutines and
 // returns when all of them have ended. Tasks are begun in index order. With one
 // worker (or fewer), or one task, it runs them inline on the caller's goroutine.
@@ -21,7 +24,9 @@ import (
 // so it can index scratch space. The context given to the tasks is cancelled at
 // the first error, and no task begins after that. Of the errors, that of the
 // lowest index is returned; cancellation errors that only follow from another
-// task's failure never win. If ctx ends before all tasks have begun and none
+// task's failure never win. A task that ends its goroutine (runtime.Goexit) fails with
+// ErrGoexit; on the caller's goroutine nothing is left to return the error to, and
+// Run only joins the others. If ctx ends before all tasks have begun and none
 // failed, the cause of ctx is returned.
 func Run(ctx context.Context, workers, n int, task func(ctx context.Context, worker, i int) error) error {
 	workers = max(1, min(workers, n))
@@ -32,6 +37,7 @@ func Run(ctx context.Context, workers, n int, task func(ctx context.Context, wor
 	defer cancel()
 	r := &run{n: n, failed: n, fallbackAt: n, cancel: cancel}
 	var wg sync.WaitGroup
+	defer wg.Wait() // also when a task ends the caller's goroutine
 	for w := 1; w < workers; w++ {
 		wg.Go(func() { r.work(inner, w, task) })
 	}
@@ -70,14 +76,22 @@ type run struct {
 }
 
 func (r *run) work(ctx context.Context, worker int, task func(ctx context.Context, worker, i int) error) {
+	doing := -1
+	defer func() {
+		if doing >= 0 {
+			r.fail(ctx, doing, ErrGoexit)
+		}
+	}()
 	for {
 		i, ok := r.take(ctx)
 		if !ok {
 			return
 		}
+		doing = i
 		if err := task(ctx, worker, i); err != nil {
 			r.fail(ctx, i, err)
 		}
+		doing = -1
 	}
 }
 

@@ -1,0 +1,169 @@
+package dstream_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/statemill/statemill/dstream"
+	"github.com/statemill/statemill/rdd"
+	"github.com/statemill/statemill/source"
+)
+
+// runReal runs a job over one batch of 0..19 as a user's program does: without
+// the test kit, by the system's clock.
+func runReal(t *testing.T, build func(*dstream.DStream[int]), opts ...dstream.ContextOption) (progress []dstream.Progress, err error) {
+	t.Helper()
+	all := make([]int, 20)
+	for i := range all {
+		all[i] = i
+	}
+	q := source.NewQueue(3, all)
+	q.Finish()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	opts = append([]dstream.ContextOption{dstream.WithStopWhenDone(), dstream.WithParallelism(2), dstream.WithOutput(discard{}),
+		dstream.WithListener(dstream.Listener{BatchCompleted: func(p dstream.Progress) { progress = append(progress, p) }})}, opts...)
+	err = dstream.Run(ctx, time.Millisecond, func(c ssc) error { build(dstream.From(c, "in", q)); return nil }, opts...)
+	require.NoError(t, ctx.Err(), "the run hangs")
+	return progress, err
+}
+
+// A function that ends its goroutine, as require does in a test, fails the batch
+// like an error: nothing hangs, and no partition is lost.
+func TestGoexitFailsTheBatch(t *testing.T) {
+	type stream = *dstream.DStream[int]
+	for name, build := range map[string]func(stream){
+		"worker": func(s stream) {
+			dstream.Print(dstream.Map(s, func(i int) int {
+				if i == 19 {
+					runtime.Goexit()
+				}
+				return i
+			}), 1)
+		},
+		"output": func(s stream) {
+			dstream.Foreach(s, func(context.Context, dstream.Batch, int) error { runtime.Goexit(); return nil })
+		},
+		"transform": func(s stream) {
+			dstream.Print(dstream.Transform(s, func(time.Time, *rdd.RDD[int]) (*rdd.RDD[int], error) { runtime.Goexit(); return nil, nil }), 1)
+		},
+		"state": func(s stream) {
+			pairs := dstream.MapPair(s, func(i int) (int, int) { return i, i })
+			dstream.Print(dstream.MapWithState(pairs, dstream.Function(func(k int, _ dstream.Option[int], _ *dstream.State[int]) int {
+				runtime.Goexit()
+				return k
+			})), 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			progress, err := runReal(t, build)
+			require.ErrorContains(t, err, "runtime.Goexit")
+			require.ErrorAs(t, err, new(*dstream.BatchError))
+			require.Empty(t, progress)
+		})
+	}
+	cause := errors.New("boom")
+	for name, l := range map[string]dstream.Listener{
+		"started":   {Started: func(time.Time) { runtime.Goexit() }},
+		"batch":     {BatchStarted: func(dstream.Batch) { runtime.Goexit() }},
+		"completed": {BatchCompleted: func(dstream.Progress) { runtime.Goexit() }},
+		"failed":    {BatchFailed: func(dstream.Batch, error) { runtime.Goexit() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := runReal(t, func(s stream) {
+				dstream.Foreach(s, func(context.Context, dstream.Batch, int) error {
+					if name == "failed" {
+						return cause
+					}
+					return nil
+				})
+			}, dstream.WithListener(l))
+			require.ErrorContains(t, err, "runtime.Goexit")
+			require.Equal(t, name == "failed", errors.Is(err, cause))
+		})
+	}
+}
+
+// Report 30: the policy and the retries hold for what stands before a Foreach,
+// which itself runs on one goroutine and as a whole.
+func TestForeachKeepsPolicyAndRetries(t *testing.T) {
+	bad := errors.New("bad")
+	var got []int
+	progress, err := runReal(t, func(s *dstream.DStream[int]) {
+		good := dstream.MapErr(s, func(i int) (int, error) {
+			if i%5 == 0 {
+				return 0, bad
+			}
+			return i, nil
+		})
+		dstream.Foreach(good, func(_ context.Context, _ dstream.Batch, i int) error { got = append(got, i); return nil })
+	}, dstream.WithRecordPolicy(dstream.Skip))
+	require.NoError(t, err)
+	require.Len(t, got, 16)
+	require.EqualValues(t, 4, progress[0].SkippedRecords)
+	require.EqualValues(t, 4, progress[0].Sources[0].Skipped)
+
+	calls := 0
+	_, err = runReal(t, func(s *dstream.DStream[int]) {
+		flaky := dstream.MapErr(s, func(i int) (int, error) {
+			if i == 3 { // one partition: one goroutine
+				calls++
+				if calls <= 2 {
+					return 0, bad
+				}
+			}
+			return i, nil
+		})
+		dstream.Foreach(flaky, func(context.Context, dstream.Batch, int) error { return nil })
+	}, dstream.WithTaskRetries(2))
+	require.NoError(t, err)
+	require.Equal(t, 3, calls)
+}
+
+// A sequence that does not stop when told to does not hide the error behind it.
+func TestSeqThatDoesNotStop(t *testing.T) {
+	bad := errors.New("the real error")
+	_, err := runReal(t, func(s *dstream.DStream[int]) {
+		many := dstream.FlatMapSeq(s, func(i int) iter.Seq[int] {
+			return func(yield func(int) bool) { yield(i); yield(i) }
+		})
+		dstream.Print(dstream.MapErr(many, func(int) (int, error) { return 0, bad }), 1)
+	})
+	require.ErrorIs(t, err, bad)
+}
+
+func TestPrintAll(t *testing.T) {
+	var text bytes.Buffer
+	_, err := runReal(t, func(s *dstream.DStream[int]) { dstream.Print(s, math.MaxInt) }, dstream.WithOutput(&text))
+	require.NoError(t, err)
+	require.Equal(t, 20+4, strings.Count(text.String(), "\n"), text.String())
+}
+
+// Cancelling is no error, before the start too; a fault of the graph is.
+func TestRunCancelledBefore(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	job := func(c ssc) error { dstream.Print(dstream.From(c, "in", source.NewQueue(1, []int{1})), 1); return nil }
+	require.NoError(t, dstream.Run(ctx, time.Second, job, dstream.WithOutput(discard{})))
+	require.ErrorIs(t, dstream.Run(ctx, time.Second, func(ssc) error { return nil }), dstream.ErrNoOutputs)
+}
+
+// With an interval of a nanosecond a stop lets the running batch finish too: ten
+// intervals would be no time at all.
+func TestStopOfTinyIntervals(t *testing.T) {
+	for _, interval := range []time.Duration{1, math.MaxInt64} {
+		c := dstream.New(interval, dstream.WithOutput(discard{}))
+		dstream.Print(dstream.From(c, "in", source.NewQueue(1, []int{1})), 1)
+		require.NoError(t, c.Start())
+		require.NoError(t, c.Stop(context.Background()))
+	}
+}
