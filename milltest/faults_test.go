@@ -2,6 +2,7 @@ package milltest_test
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -147,7 +148,7 @@ type fakeTB struct {
 func (f *fakeTB) Helper()          {}
 func (f *fakeTB) Cleanup(c func()) { f.cleanups = append(f.cleanups, c) }
 func (f *fakeTB) Errorf(format string, args ...any) {
-	f.failed = append(f.failed, format)
+	f.failed = append(f.failed, fmt.Sprintf(format, args...))
 }
 func (f *fakeTB) Fatalf(format string, args ...any) {
 	f.Errorf(format, args...)

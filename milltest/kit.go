@@ -126,6 +126,9 @@ func (k *Kit) start() error {
 	opts = append(opts, dstream.WithHarness(k.h), dstream.WithClock(k.clock),
 		dstream.WithListener(dstream.Listener{BatchCompleted: k.onCompleted}))
 	k.ssc = dstream.NewStreamingContext(k.interval, opts...)
+	if k.job == nil {
+		return errors.New("milltest: the job is nil")
+	}
 	if err := k.job(k.ssc); err != nil {
 		return fmt.Errorf("the job's function: %w", err)
 	}
@@ -139,6 +142,9 @@ func (k *Kit) start() error {
 	}
 	k.zero = k.h.Engine().ZeroTime()
 	k.due = k.zero
+	if err := k.unknownOutputs(); err != nil {
+		return errors.Join(err, k.ssc.Stop(ctx))
+	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package milltest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,9 +28,38 @@ func (k *Kit) output(name string) *captured {
 	return c
 }
 
+// unknownOutputs is an error if the test has named outputs that the job, which
+// has started, does not have: a fault that is never injected, or a function that
+// runs although it was replaced, would make the test say nothing.
+func (k *Kit) unknownOutputs() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	have := k.h.Engine().Outputs()
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(k.outputs)) {
+		if !slices.Contains(have, name) {
+			errs = append(errs, fmt.Errorf("milltest: the job has no output named %q: there are %q", name, have))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// mustKnow is unknownOutputs for one name after the start.
+func (k *Kit) mustKnow(name string) {
+	k.t.Helper()
+	if !k.started || k.startErr != nil {
+		return
+	}
+	if have := k.h.Engine().Outputs(); !slices.Contains(have, name) {
+		k.t.Fatalf("milltest: the job has no output named %q: there are %q", name, have)
+	}
+}
+
 // ReplaceOutput captures the output of that name without running the job's own
 // function, for functions that reach outside the test.
 func (k *Kit) ReplaceOutput(name string) {
+	k.t.Helper()
+	k.mustKnow(name)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.output(name).replace = true
@@ -37,6 +67,8 @@ func (k *Kit) ReplaceOutput(name string) {
 
 // DiscardOutput neither captures nor runs the output of that name.
 func (k *Kit) DiscardOutput(name string) {
+	k.t.Helper()
+	k.mustKnow(name)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.output(name).discard = true
@@ -45,6 +77,8 @@ func (k *Kit) DiscardOutput(name string) {
 // FailOutput makes the next n runs of the output of that name fail with err,
 // before anything of it has run.
 func (k *Kit) FailOutput(name string, n int, err error) {
+	k.t.Helper()
+	k.mustKnow(name)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.output(name).fail = faults{n: n, err: err}
@@ -144,6 +178,8 @@ type Gate struct {
 // BlockOutput makes the output of that name wait, from its next run on, until
 // the gate is released. Use it with [Kit.Advance], which does not wait.
 func (k *Kit) BlockOutput(name string) *Gate {
+	k.t.Helper()
+	k.mustKnow(name)
 	g := &Gate{entered: make(chan struct{}, 1024), open: make(chan struct{}), k: k}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -167,13 +203,27 @@ func (g *Gate) pass(ctx context.Context) error {
 // Entered waits until a run of the output stands at the gate (one call for each
 // run).
 func (g *Gate) Entered() {
-	g.k.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), g.k.waitFor)
+	k := g.k
+	k.t.Helper()
+	if !k.started || k.startErr != nil {
+		k.t.Fatalf("milltest: no run of the output has come to the gate: the job has not started (error: %v): call Advance before Entered", k.startErr)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), k.waitFor)
 	defer cancel()
+	running, stop := k.whileRunning(ctx)
+	defer stop()
 	select {
 	case <-g.entered:
-	case <-ctx.Done():
-		g.k.t.Fatalf("milltest: no run of the output has come to the gate")
+		return
+	case <-running.Done():
+	}
+	select {
+	case <-g.entered: // both were true
+	default:
+		if k.Ended() {
+			k.t.Fatalf("milltest: no run of the output has come to the gate: the run has ended (error: %v)", k.err())
+		}
+		k.t.Fatalf("milltest: no run of the output has come to the gate")
 	}
 }
 

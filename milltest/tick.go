@@ -53,18 +53,24 @@ func (k *Kit) awaitTimer() bool {
 	k.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), k.waitFor)
 	defer cancel()
-	seen, stop := context.WithCancel(ctx)
-	go func() {
-		defer stop()
-		// No tick is that late: this returns when the run ends.
-		_ = k.h.WaitTick(seen, time.Unix(0, math.MaxInt64))
-	}()
+	seen, stop := k.whileRunning(ctx)
 	err := k.clock.BlockUntil(seen, 1)
 	stop()
 	if ctx.Err() != nil {
 		k.t.Fatalf("milltest: the run does not wait for the next tick: %v", err)
 	}
 	return err == nil && !k.Ended()
+}
+
+// whileRunning gives a context that ends with the run.
+func (k *Kit) whileRunning(ctx context.Context) (context.Context, context.CancelFunc) {
+	running, stop := context.WithCancel(ctx)
+	go func() {
+		defer stop()
+		// No tick is that late: this returns when the run ends.
+		_ = k.h.WaitTick(running, time.Unix(0, math.MaxInt64))
+	}()
+	return running, stop
 }
 
 // AdvanceTime moves the clock by d at once, which need not be on the grid, and
