@@ -16,7 +16,7 @@ const (
 	DefaultMaxBatchBytes  = 256 << 20
 	DefaultFetchMaxBytes  = 1 << 20
 	DefaultRequestTimeout = 5 * time.Second
-	DefaultRetryFor       = 8 * time.Second
+	DefaultRetryFor       = 6 * time.Second
 )
 
 // TopicPartition names a partition.
@@ -174,7 +174,7 @@ func RequestTimeout(d time.Duration) SourceOption {
 }
 
 // RetryFor is how long a failing call goes on trying before it gives the error to
-// the engine, which has a limit of its own (dstream.WithIORetry); default 8 s. 0
+// the engine, which has a limit of its own (dstream.WithIORetry); default 6 s. 0
 // tries once.
 func RetryFor(d time.Duration) SourceOption {
 	return sourceOption(func(c *config) {

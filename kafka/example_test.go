@@ -1,0 +1,29 @@
+package kafka_test
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/statemill/statemill/dstream"
+	"github.com/statemill/statemill/kafka"
+)
+
+// A running count of the words of a topic. It needs a broker, so it is only
+// compiled here.
+func ExampleDirectStream() {
+	job := func(ssc *dstream.StreamingContext) error {
+		lines := kafka.DirectStream(ssc, "lines", kafka.Brokers("localhost:9092"), kafka.Topics("test"), kafka.FromEarliest())
+		words := dstream.FlatMap(lines, func(r kafka.Record) []string { return strings.Fields(r.Text()) })
+		ones := dstream.MapPair(words, func(w string) (string, int) { return w, 1 })
+		counts := dstream.MapWithState(ones, dstream.Function(
+			func(word string, one dstream.Option[int], state *dstream.State[int]) dstream.Pair[string, int] {
+				sum := one.OrElse(0) + state.OrElse(0)
+				state.Update(sum)
+				return dstream.KV(word, sum)
+			}).Named("counts"))
+		dstream.Print(counts, 10)
+		return nil
+	}
+	_ = dstream.Run(context.Background(), 10*time.Second, job)
+}
