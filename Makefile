@@ -68,10 +68,9 @@ cover: ## statement coverage of each package by its own tests, and the total ove
 	grep -Ev '/(examples|test|internal/lint)/' "$$tmp/all" > "$$tmp/product"; \
 	$(GO) tool cover -func "$$tmp/product" | awk 'END {print "total coverage of the product by all tests: " $$NF}'
 
-golden: ## rewrite the golden files (tests that have some read STATEMILL_GOLDEN=1), then show what changed
-	@pkgs=$$(git grep -l 'STATEMILL_GOLDEN' -- '*_test.go' | xargs -rn1 dirname | sort -u | sed 's|^|./|'); \
-	if [ -z "$$pkgs" ]; then echo "no test keeps golden files yet"; exit 0; fi; \
-	STATEMILL_GOLDEN=1 $(GO) test -count=1 $$pkgs; git status --short -- $$pkgs
+golden: ## rewrite the golden files (tests that have some know the flag -rewrite), then show what changed
+	@pkgs=$$(git grep -l 'flag.Bool("rewrite"' -- '*_test.go' | xargs -rn1 dirname | sort -u | sed 's|^|./|'); \
+	for p in $$pkgs; do $(GO) test -count=1 $$p -rewrite; done; git status --short -- $$pkgs
 
 sabotage: ## break the code one named line at a time: each break must be caught by the test named for it
 	@$(GO) run ./test/sabotage $(ARGS)
