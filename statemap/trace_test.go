@@ -1,6 +1,7 @@
 package statemap
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -88,6 +89,8 @@ func TestExportBesideCopy(t *testing.T) {
 	for i := range 4000 {
 		require.NoError(t, m.Put(fmt.Sprint(i), 1, 1))
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	for e := range 60 {
 		next := copyOf(t, m)
 		m.Release()
@@ -114,7 +117,7 @@ func TestExportBesideCopy(t *testing.T) {
 		case d := <-done:
 			require.Equal(t, 4000, d.Count)
 			require.True(t, len(d.Own) == 0 || len(d.Own) >= 1333, "%d changes", len(d.Own))
-		case <-time.After(20 * time.Second):
+		case <-ctx.Done():
 			require.Fail(t, "the export panicked under the lock")
 		}
 		open.Release()
