@@ -40,7 +40,8 @@ func (b *batchRun) get(n *node) (any, error) {
 		return s.rdd, s.err
 	}
 	s.made = true
-	s.rdd, s.err = n.build(b)
+	// Building runs user code too: an initial state's sequence, a partitioner.
+	s.rdd, s.err = call(n.label(), func() (any, error) { return n.build(b) })
 	if s.err == nil && n.kept && !n.stable {
 		var drop func()
 		s.rdd, drop = n.keep(s.rdd)

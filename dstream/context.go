@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
-
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/statemill/statemill/internal/clock"
 	"github.com/statemill/statemill/vfs"
@@ -102,9 +102,14 @@ func (ssc *StreamingContext) addable() error {
 	return nil
 }
 
-// wakeLate ends a run whose job adds to the graph too late: going on would hide
-// that the addition does nothing. mu is held.
-func (ssc *StreamingContext) wakeLate() {
+// lateFault notes a call that changes the graph too late, once a line of code
+// (it may stand in a function that is called for every record), and ends the run:
+// going on would hide that the call does nothing. mu is held.
+func (ssc *StreamingContext) lateFault(at, call string, err error) {
+	f := &Fault{Caller: at, Call: "dstream." + call, Err: err}
+	if !slices.ContainsFunc(ssc.faults, func(g *Fault) bool { return g.Caller == f.Caller && g.Call == f.Call }) {
+		ssc.faults = append(ssc.faults, f)
+	}
 	if ssc.run != nil {
 		ssc.run.requestStop()
 	}

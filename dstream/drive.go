@@ -186,7 +186,11 @@ func (r *run) act(a core.Action) core.Event {
 	if err != nil {
 		return core.Failed(epoch, r.failed(phase, name, err))
 	}
-	done.Last = a.Kind == core.Commit && r.ssc.cfg.stopWhenDone && r.allDone()
+	if a.Kind == core.Commit && r.ssc.cfg.stopWhenDone {
+		if done.Last, err = call("source", r.allDone); err != nil {
+			return core.Failed(epoch, r.failed(phase, "", err))
+		}
+	}
 	return done
 }
 
@@ -234,11 +238,11 @@ func (r *run) handled(e core.Event) {
 	}
 }
 
-func (r *run) allDone() bool {
+func (r *run) allDone() (bool, error) {
 	for _, in := range r.inputs {
 		if !in.done() {
-			return false
+			return false, nil
 		}
 	}
-	return true
+	return true, nil
 }

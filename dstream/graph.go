@@ -69,6 +69,10 @@ func newNode(ssc *StreamingContext, kind string, parents ...*node) *node {
 	defer ssc.mu.Unlock()
 	n.id = len(ssc.nodes)
 	n.slide = ssc.cfg.interval
+	if err := ssc.addable(); err != nil {
+		ssc.lateFault(n.caller, n.kind, err) // the run reads the graph: it stays as it is
+		return n
+	}
 	ssc.nodes = append(ssc.nodes, n)
 	if missing {
 		ssc.addFault(n, errors.New("the input stream is nil"))
@@ -77,10 +81,6 @@ func newNode(ssc *StreamingContext, kind string, parents ...*node) *node {
 		if p != nil && p.ssc != nil && p.ssc != ssc {
 			ssc.addFault(n, fmt.Errorf("%w: %q was made at %s", ErrOtherContext, p.label(), p.caller))
 		}
-	}
-	if err := ssc.addable(); err != nil {
-		ssc.addFault(n, err)
-		ssc.wakeLate()
 	}
 	return n
 }

@@ -167,3 +167,87 @@ func TestStopOfTinyIntervals(t *testing.T) {
 		require.NoError(t, c.Stop(context.Background()))
 	}
 }
+
+// An initial state that panics fails the first batch; it does not end the process.
+func TestPanicOfInitialState(t *testing.T) {
+	_, err := runReal(t, func(s *dstream.DStream[int]) {
+		pairs := dstream.MapPair(s, func(i int) (int, int) { return i, i })
+		dstream.Print(dstream.MapWithState(pairs, dstream.Function(
+			func(k int, _ dstream.Option[int], _ *dstream.State[int]) int { return k }).
+			InitialState(func(yield func(int, int) bool) { yield(1, 1); panic("boom") }).Named("op")), 1)
+	})
+	require.ErrorContains(t, err, `compute "op"`)
+	require.ErrorContains(t, err, "boom")
+}
+
+// rude is a source one of whose methods panics.
+type rude struct {
+	*source.Queue[int]
+	at string
+}
+
+func (r rude) panics(at string) {
+	if r.at == at {
+		panic("boom")
+	}
+}
+
+func (r rude) Open(ctx context.Context, last *source.Plan) error {
+	r.panics("Open")
+	return r.Queue.Open(ctx, last)
+}
+
+func (r rude) Plan(ctx context.Context, l source.Limits) (source.Plan, error) {
+	r.panics("Plan")
+	return r.Queue.Plan(ctx, l)
+}
+
+func (r rude) Read(ctx context.Context, g source.Range, emit func(int64, int) error) error {
+	r.panics("Read")
+	return r.Queue.Read(ctx, g, emit)
+}
+
+func (r rude) Committed(ctx context.Context, p source.Plan) error {
+	r.panics("Committed")
+	return r.Queue.Committed(ctx, p)
+}
+
+func (r rude) Done() bool {
+	r.panics("Done")
+	return r.Queue.Done()
+}
+
+func (r rude) Close() error {
+	r.panics("Close")
+	return r.Queue.Close()
+}
+
+func TestPanicOfASource(t *testing.T) {
+	for _, at := range []string{"Open", "Plan", "Read", "Committed", "Done", "Close"} {
+		t.Run(at, func(t *testing.T) {
+			q := source.NewQueue(1, []int{1})
+			q.Finish()
+			err := dstream.Run(t.Context(), time.Millisecond, func(c ssc) error {
+				dstream.Print(dstream.From(c, "in", source.Source[int](rude{q, at})), 1)
+				return nil
+			}, dstream.WithStopWhenDone(), dstream.WithIORetry(0), dstream.WithOutput(discard{}))
+			require.ErrorContains(t, err, "boom")
+		})
+	}
+}
+
+// A function that adds to the graph for every record ends the run with one fault
+// a line, and leaves the graph that the run reads alone.
+func TestAddingForEveryRecord(t *testing.T) {
+	_, err := runReal(t, func(s *dstream.DStream[int]) {
+		dstream.Print(dstream.Map(s, func(i int) int {
+			s.Cache()
+			dstream.Print(dstream.Filter(s, func(int) bool { return true }), 1)
+			return i
+		}), 1)
+	})
+	var v *dstream.ValidationError
+	require.ErrorAs(t, err, &v)
+	require.ErrorIs(t, err, dstream.ErrStarted)
+	require.Len(t, v.Faults, 3, err)
+}

@@ -140,8 +140,7 @@ func addOutput[T any](in Stream[T], kind string, isNil bool, opts []OpOption, f 
 	ssc.mu.Lock()
 	defer ssc.mu.Unlock()
 	if err := ssc.addable(); err != nil {
-		ssc.faults = append(ssc.faults, &Fault{Caller: o.caller, Call: "dstream." + kind, Err: err})
-		ssc.wakeLate()
+		ssc.lateFault(o.caller, kind, err)
 		return o
 	}
 	ssc.outputs = append(ssc.outputs, o)

@@ -142,7 +142,8 @@ func (r *run) closeSources() error {
 	for _, in := range r.inputs {
 		if in.opened {
 			in.opened = false
-			if err := in.src.Close(); err != nil {
+			_, err := call(in.name(), func() (struct{}, error) { return struct{}{}, in.src.Close() })
+			if err != nil {
 				errs = append(errs, fmt.Errorf("dstream: close: %w", &ReadError{Source: in.name(), Err: err}))
 			}
 		}

@@ -84,13 +84,11 @@ func (d *DStream[T]) change(call string, set func(*node) error) {
 	n := d.node
 	n.ssc.mu.Lock()
 	defer n.ssc.mu.Unlock()
-	err := n.ssc.addable()
-	if err == nil {
-		err = set(n)
-	} else {
-		n.ssc.wakeLate()
+	if err := n.ssc.addable(); err != nil {
+		n.ssc.lateFault(caller(), "DStream."+call, err)
+		return
 	}
-	if err != nil {
+	if err := set(n); err != nil {
 		n.ssc.faults = append(n.ssc.faults, &Fault{Caller: caller(), Call: "dstream.DStream." + call, Err: err})
 	}
 }
