@@ -48,7 +48,7 @@ func TestLinesReadError(t *testing.T) {
 	})
 }
 
-// Bad input of issue 3: a closed standard input is a clear error.
+// A closed standard input is a clear error.
 func TestClosedStdin(t *testing.T) {
 	fsys := vfs.NewMem()
 	write(t, fsys, "stdin", "text\n")

@@ -121,21 +121,6 @@ func publicNames(t *Tree) map[string]bool {
 	return names
 }
 
-// typeName is the name of a receiver's type, without pointer and type parameters.
-func typeName(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.StarExpr:
-		return typeName(e.X)
-	case *ast.IndexExpr:
-		return typeName(e.X)
-	case *ast.IndexListExpr:
-		return typeName(e.X)
-	case *ast.Ident:
-		return e.Name
-	}
-	return ""
-}
-
 // The mirror page for users of Spark names nothing that does not exist, and leaves no call out.
 func TestMirror(t *testing.T) {
 	root := repositoryRoot(t)

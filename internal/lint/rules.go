@@ -209,7 +209,12 @@ func exportedDecl(fn *ast.FuncDecl) bool {
 	if fn.Recv == nil || len(fn.Recv.List) == 0 {
 		return true
 	}
-	e := fn.Recv.List[0].Type
+	name := typeName(fn.Recv.List[0].Type)
+	return name == "" || token.IsExported(name)
+}
+
+// typeName is the name of a receiver's type, without pointer and type parameters; "" if it has none.
+func typeName(e ast.Expr) string {
 	for {
 		switch x := e.(type) {
 		case *ast.StarExpr:
@@ -219,9 +224,9 @@ func exportedDecl(fn *ast.FuncDecl) bool {
 		case *ast.IndexListExpr:
 			e = x.X
 		case *ast.Ident:
-			return token.IsExported(x.Name)
+			return x.Name
 		default:
-			return true
+			return ""
 		}
 	}
 }
