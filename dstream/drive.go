@@ -74,7 +74,7 @@ func (r *run) finish(err error) {
 	for _, b := range r.remembered {
 		b.dropAll()
 	}
-	r.remembered = nil
+	r.remembered, r.finished = nil, true
 	r.mu.Unlock()
 	r.background.Wait()
 	if cerr := r.closeSources(); err == nil {

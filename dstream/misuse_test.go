@@ -251,3 +251,12 @@ func TestAddingForEveryRecord(t *testing.T) {
 	require.ErrorIs(t, err, dstream.ErrStarted)
 	require.Len(t, v.Faults, 3, err)
 }
+
+// The error of a panic names the stream as the user does.
+func TestPanicNamesTheStream(t *testing.T) {
+	_, err := runReal(t, func(s *dstream.DStream[int]) {
+		parsed := dstream.Map(s, func(int) int { panic("boom") }).Named("parse")
+		dstream.Foreach(parsed, func(context.Context, dstream.Batch, int) error { return nil }, dstream.Name("sink"))
+	})
+	require.ErrorContains(t, err, `output "sink": keep parse: record at in/0 offset 0: panic: boom`)
+}

@@ -238,6 +238,9 @@ func TestSlice(t *testing.T) {
 	require.Len(t, got, 2)
 	_, err = dstream.Slice(dstream.Stream[string](nil), at(5), at(6))
 	require.Error(t, err)
+	require.NoError(t, r.ssc.Stop(context.Background()))
+	_, err = dstream.Slice(in, at(5), at(6)) // not an answer without batches
+	require.ErrorIs(t, err, dstream.ErrStopped)
 }
 
 func TestSliceOfWhatIsNotKept(t *testing.T) {

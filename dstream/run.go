@@ -57,6 +57,7 @@ type run struct {
 	doing       string     // the output or listener that runs on the driver
 	latest      *Progress
 	ticks       core.Stats
+	finished    bool        // nothing is remembered any more
 	skipped     []time.Time // ticks that TickSkipped is yet to be told of
 }
 

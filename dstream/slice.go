@@ -20,7 +20,7 @@ type BatchRDD[T any] struct {
 //
 // Each RDD is retained for the caller, who must Release it. A batch that the
 // stream no longer remembers is a *ForgottenError; batches before the first one
-// are left out.
+// are left out. When the run has ended nothing is remembered: that is ErrStopped.
 func Slice[T any](in Stream[T], from, until time.Time) ([]BatchRDD[T], error) {
 	n := nodeOf(in)
 	if n == nil || n.ssc == nil {
@@ -37,6 +37,9 @@ func Slice[T any](in Stream[T], from, until time.Time) ([]BatchRDD[T], error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.finished {
+		return nil, fmt.Errorf("dstream: slice of %q: %w, and its batches are let go: slice before the stop, and keep the RDDs", n.label(), ErrStopped)
+	}
 	var out []BatchRDD[T]
 	release := func() {
 		for _, s := range out {
@@ -72,6 +75,10 @@ func (r *run) gridTime(t time.Time) time.Time {
 // remembers gives the RDD of a stream at a batch time; ok is false for a tick
 // that got no batch. mu is held.
 func (r *run) remembers(n *node, t time.Time) (kept any, ok bool, err error) {
+	// Asked first: the driver lets go of a batch a moment after the commit.
+	if !t.After(r.committedAt.Add(-r.rememberOf(n))) {
+		return nil, false, &ForgottenError{Stream: n.label(), Time: t.UTC(), Remember: r.rememberOf(n)}
+	}
 	for _, b := range r.remembered {
 		if b.batch.Time.Equal(t) {
 			if s := b.slots[n.id]; s.made {
@@ -80,8 +87,5 @@ func (r *run) remembers(n *node, t time.Time) (kept any, ok bool, err error) {
 			break
 		}
 	}
-	if t.After(r.committedAt.Add(-r.rememberOf(n))) {
-		return nil, false, nil
-	}
-	return nil, false, &ForgottenError{Stream: n.label(), Time: t.UTC(), Remember: r.rememberOf(n)}
+	return nil, false, nil
 }
