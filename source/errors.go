@@ -29,6 +29,9 @@ func (e *RangeError) Error() string {
 	return fmt.Sprintf("%s: cannot read partition %q, offsets [%d, %d): %s", e.Source, e.Range.Partition, e.Range.From, e.Range.Until, e.Why)
 }
 
+// Permanent says that reading it again is of no use.
+func (e *RangeError) Permanent() bool { return true }
+
 // ChangedError is an input that is no longer what the plan was made for.
 type ChangedError struct {
 	Source string
@@ -36,6 +39,9 @@ type ChangedError struct {
 }
 
 func (e *ChangedError) Error() string { return fmt.Sprintf("%s: %s", e.Source, e.What) }
+
+// Permanent says that planning or reading again is of no use.
+func (e *ChangedError) Permanent() bool { return true }
 
 // LineTooLongError is a line beyond the source's MaxLine.
 type LineTooLongError struct {
@@ -47,3 +53,6 @@ type LineTooLongError struct {
 func (e *LineTooLongError) Error() string {
 	return fmt.Sprintf("%s: the line at offset %d is longer than %d bytes: raise MaxLine or mend the input", e.Source, e.Offset, e.Max)
 }
+
+// Permanent says that reading the line again is of no use.
+func (e *LineTooLongError) Permanent() bool { return true }

@@ -13,6 +13,7 @@ type handle[K comparable, SK, S any] struct {
 	v      uint32
 	sealed atomic.Bool
 	status atomic.Uint32 // statusLive …
+	late   atomic.Bool   // a loop over Delta came when the delta was gone
 
 	// Under the table's lock:
 	live      int // keys with a state
@@ -31,6 +32,14 @@ func (h *handle[K, SK, S]) err() error {
 		return ErrReleased
 	}
 	return nil
+}
+
+// loopErr tells a user whether loops over the handle were complete.
+func (h *handle[K, SK, S]) loopErr() error {
+	if h.late.Load() {
+		return ErrDeltaGone
+	}
+	return h.err()
 }
 
 func (h *handle[K, SK, S]) writable() error {

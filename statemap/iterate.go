@@ -183,7 +183,9 @@ func (h *handle[K, SK, S]) delta() (iter.Seq[DeltaEntry[K, S]], error) {
 		if root {
 			h.walk(true, h.v, each)
 		} else {
-			_ = h.walkDelta(true, each)
+			if h.walkDelta(true, each) == ErrDeltaGone { // an empty delta would be a lie: see Err
+				h.late.Store(true)
+			}
 		}
 	}, nil
 }

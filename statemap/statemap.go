@@ -42,6 +42,7 @@ type engine[K comparable, S any] interface {
 	isSealed() bool
 	release()
 	err() error
+	loopErr() error
 	chainLength() int
 	compact() error
 	threshold() int
@@ -143,13 +144,14 @@ func (m *Map[K, S]) GetByTime(t int64) iter.Seq2[K, Entry[S]] {
 	return m.h.all(t, true)
 }
 
-// Err is ErrReleased once the handle was released or aborted, and nil before.
-// Asked after a loop over All it tells whether the loop was complete.
+// Err is ErrReleased once the handle was released or aborted, ErrDeltaGone once
+// a loop over Delta came too late for it, and nil otherwise. Asked after a loop
+// over All or Delta it tells whether the loop was complete.
 func (m *Map[K, S]) Err() error {
 	if m.h == nil {
 		return nil
 	}
-	return m.h.err()
+	return m.h.loopErr()
 }
 
 // Copy seals this version and begins the next one. From the newest version of

@@ -140,6 +140,9 @@ func TestDeltaLifetime(t *testing.T) {
 	require.ErrorIs(t, err, ErrDeltaGone)
 	require.Zero(t, b.DeltaLen())
 	requireMap(t, c, entries{1: at(1, 1), 2: at(2, 2)})
+	require.NoError(t, b.Err())
+	require.Empty(t, slices.Collect(seq)) // got while the delta was there, used too late
+	require.ErrorIs(t, b.Err(), ErrDeltaGone)
 }
 
 // An iterator over a delta keeps the list while it runs.

@@ -276,3 +276,18 @@ func TestCancelled(t *testing.T) {
 	require.NoError(t, next.Seal())
 	require.Equal(t, map[string]int{"a": 1}, snapshotOf(t, next))
 }
+
+// R4: a sealed version whose successor has begun anywhere is not taken back at all.
+func TestAbortWithASuccessorTakesNothingBack(t *testing.T) {
+	f := start(t, countSpec().NumPartitions(4), Options{}, 0)
+	data := []rdd.Pair[string, int]{kv("a", 1), kv("b", 1), kv("c", 1), kv("d", 1)}
+	f.batch(1, data...)
+	before := timesOf(t, f.cur)
+	next, stage, err := f.op.Advance(f.cur, f.shuffle(data), Batch{Epoch: 2, Time: at(7)})
+	require.NoError(t, err)
+	require.NoError(t, rdd.Materialize(t.Context(), f.exec, stage.Deps()...))
+	require.NoError(t, stage.RunTask(&rdd.Task{Ctx: t.Context(), Partition: 2}))
+	require.ErrorIs(t, f.cur.Abort(), statemap.ErrNotNewest)
+	require.NoError(t, next.Abort())
+	require.Equal(t, before, timesOf(t, f.cur))
+}

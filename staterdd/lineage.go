@@ -56,9 +56,12 @@ func (l *lineage[K, S]) seal() {
 	}
 }
 
+// canUnseal reports whether m is the newest version and nothing was begun from it.
+func (l *lineage[K, S]) canUnseal(m *statemap.Map[K, S]) bool { return l.newest == m && l.open == nil }
+
 // unseal takes the newest version back although it was sealed.
 func (l *lineage[K, S]) unseal(m *statemap.Map[K, S]) error {
-	if l.newest != m || l.open != nil {
+	if !l.canUnseal(m) {
 		return statemap.ErrNotNewest
 	}
 	if err := m.Abort(); err != nil {

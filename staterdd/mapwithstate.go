@@ -124,6 +124,11 @@ func (r *MapWithStateRDD[K, S, M]) Abort() error {
 	if was == aborted {
 		return nil
 	}
+	for i, l := range r.lines { // first, so that no partition is taken back alone
+		if was == sealed && !l.canUnseal(r.records[i].StateMap) {
+			return r.fault(fmt.Errorf("partition %d: %w: abort its successor first", i, statemap.ErrNotNewest))
+		}
+	}
 	var faults []error
 	for i, l := range r.lines {
 		var err error

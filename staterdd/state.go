@@ -33,7 +33,8 @@ const (
 //
 // If S holds references (maps, slices, pointers …) the value a call sees is its own private
 // copy, made when the call first looks at it, unless the Spec is Immutable. Changes in place
-// reach the state only by Update.
+// reach the state only by Update. Once a call of a batch has updated the key, the later calls of
+// that batch share the value that it gave: they see, and make, changes in place without a copy.
 type State[S any] struct {
 	value S // zero without stateSet
 	flags uint16
