@@ -76,10 +76,24 @@ func Run(ctx context.Context, interval time.Duration, job Job, opts ...ContextOp
 	ssc := NewStreamingContext(interval, opts...)
 	if job == nil {
 		ssc.cfg.fault(caller(), "dstream.Run", errors.New("the job is nil"))
-	} else if err := job(ssc); err != nil {
+	} else if err := ssc.build(job); err != nil {
 		return err
 	}
 	return ssc.Run(ctx)
+}
+
+// build runs the job's function. An output of a nil stream panics with its
+// *Fault, as it knows no context; here it becomes a fault like any other.
+func (ssc *StreamingContext) build(job Job) (err error) {
+	defer func() {
+		v := recover()
+		if f, ok := v.(*Fault); ok {
+			ssc.cfg.faults = append(ssc.cfg.faults, f)
+		} else if v != nil {
+			panic(v)
+		}
+	}()
+	return job(ssc)
 }
 
 // Interval is the batch interval.

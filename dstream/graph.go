@@ -75,7 +75,7 @@ func newNode(ssc *StreamingContext, kind string, parents ...*node) *node {
 	}
 	ssc.nodes = append(ssc.nodes, n)
 	if missing {
-		ssc.addFault(n, errors.New("the input stream is nil"))
+		ssc.addFault(n, errNilStream)
 	}
 	for _, p := range parents {
 		if p != nil && p.ssc != nil && p.ssc != ssc {
@@ -103,7 +103,10 @@ func (n *node) check(errs ...error) {
 	}
 }
 
-var errNilFunction = errors.New("the function is nil")
+var (
+	errNilFunction = errors.New("the function is nil")
+	errNilStream   = errors.New("the input stream is nil")
+)
 
 func nilFunction(isNil bool) error {
 	if isNil {

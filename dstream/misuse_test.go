@@ -260,3 +260,22 @@ func TestPanicNamesTheStream(t *testing.T) {
 	})
 	require.ErrorContains(t, err, `output "sink": keep parse: record at in/0 offset 0: panic: boom`)
 }
+
+// An output of a nil stream is not lost.
+func TestOutputOfANilStream(t *testing.T) {
+	var missing *dstream.DStream[int]
+	for name, add := range map[string]func(){
+		"nil":     func() { dstream.Print(missing, 1) },
+		"derived": func() { dstream.Print(dstream.Map(missing, func(i int) int { return i }), 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			progress, err := runReal(t, func(s *dstream.DStream[int]) {
+				dstream.Print(s, 1)
+				add()
+			})
+			require.ErrorIs(t, err, dstream.ErrInvalid)
+			require.ErrorContains(t, err, "dstream.Print: the input stream is nil")
+			require.Empty(t, progress)
+		})
+	}
+}

@@ -47,6 +47,9 @@ func Foreach[T any](in Stream[T], f func(ctx context.Context, b Batch, v T) erro
 
 // Print writes the batch time and the first n records of every batch to the
 // context's writer (WithOutput), and "..." if there are more.
+//
+// As with all outputs, a nil stream panics with a *Fault, for it has no context;
+// Run reports it with the other faults.
 func Print[T any](in Stream[T], n int, opts ...OpOption) {
 	o := addOutput(in, "Print", false, opts, func(b *batchRun, c *outputContext, r *rdd.RDD[T]) error {
 		first, err := rdd.Take(c.ctx, r, min(n, math.MaxInt-1)+1)
@@ -108,7 +111,8 @@ func addOutput[T any](in Stream[T], kind string, isNil bool, opts []OpOption, f 
 	options := opOptions(opts)
 	o := &output{node: p, name: options.name, kind: kind, caller: caller()}
 	if p == nil || p.ssc == nil {
-		return o // no stream, no context to tell: the start finds no outputs
+		// No stream, no context to note it on: going on would lose the output.
+		panic(&Fault{Caller: o.caller, Call: "dstream." + kind, Err: errNilStream})
 	}
 	with := func(b *batchRun, do func(r *rdd.RDD[T]) error) error {
 		r, err := rddOf[T](b, p)

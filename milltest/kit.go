@@ -129,7 +129,7 @@ func (k *Kit) start() error {
 	if k.job == nil {
 		return errors.New("milltest: the job is nil")
 	}
-	if err := k.job(k.ssc); err != nil {
+	if err := k.build(); err != nil {
 		return fmt.Errorf("the job's function: %w", err)
 	}
 	if err := k.ssc.Start(); err != nil {
@@ -146,6 +146,20 @@ func (k *Kit) start() error {
 		return errors.Join(err, k.ssc.Stop(ctx))
 	}
 	return nil
+}
+
+// build runs the job's function; as in dstream.Run, an output of a nil stream,
+// which panics with its fault, is an error.
+func (k *Kit) build() (err error) {
+	defer func() {
+		v := recover()
+		if f, ok := v.(*dstream.Fault); ok {
+			err = f
+		} else if v != nil {
+			panic(v)
+		}
+	}()
+	return k.job(k.ssc)
 }
 
 // Err is the error that ended the run or kept it from starting; nil while it

@@ -55,6 +55,14 @@ func TestNilJob(t *testing.T) {
 	require.ErrorContains(t, k.Start(), "the job is nil")
 }
 
+func TestOutputOfANilStream(t *testing.T) {
+	k := milltest.New(t, time.Second, func(*dstream.StreamingContext) error {
+		dstream.Print((*dstream.DStream[int])(nil), 1)
+		return nil
+	})
+	require.ErrorContains(t, k.Start(), "the input stream is nil")
+}
+
 // fatal gives what a test function that must fail said first.
 func fatal(t *testing.T, test func(tb testing.TB)) string {
 	t.Helper()
