@@ -158,7 +158,7 @@ func (s span) blocks(ctx context.Context, at int64, f func(at int64, block []byt
 		if n == 0 {
 			if errors.Is(err, io.EOF) {
 				return &ChangedError{Source: fmt.Sprintf("text file %q", s.path),
-					What: fmt.Sprintf("it had %d bytes when it was planned and now ends at byte %d: restore it", s.size, at)}
+					What: fmt.Sprintf("it had %d bytes when it was planned and now ends at or before byte %d: restore it", s.size, at)}
 			}
 			return fmt.Errorf("text file %q at byte %d: %w", s.path, at, err)
 		}

@@ -113,7 +113,7 @@ func TestFilesBadInput(t *testing.T) {
 	err = s.Read(ctx, p.Ranges[0], func(int64, string) error { return nil })
 	var changed *source.ChangedError
 	require.ErrorAs(t, err, &changed)
-	require.ErrorContains(t, err, "ends at byte 5")
+	require.ErrorContains(t, err, "ends at or before byte 5")
 	require.NoError(t, fsys.Remove("dir/f"))
 	require.ErrorIs(t, s.Read(ctx, p.Ranges[0], func(int64, string) error { return nil }), fs.ErrNotExist)
 
