@@ -143,18 +143,26 @@ func (x *reading) nothing(batches []byte) error {
 func (x *reading) deliver() error {
 	d := &x.d.batch
 	out := Record{Topic: x.p.Topic, Partition: x.p.Partition}
-	var r batch.Record
+	ms := int64(-1)
 	for {
-		more, err := d.Next(&r)
+		more, err := d.Advance()
 		if err != nil {
 			return x.p.recordError(err)
 		}
-		if !more || r.Offset >= x.until {
+		if !more || d.At() >= x.until {
 			break
 		}
-		out.Offset, out.Key, out.Value, out.Time = r.Offset, r.Key, r.Value, unixMilli(r.Time)
-		out.Headers = x.d.headers.of(&r)
-		if err := x.emit(r.Offset, out); err != nil {
+		// Set field by field: this is the inner loop, and records are large.
+		out.Offset, out.Key, out.Value = d.At(), d.Key(), d.Value()
+		if t := d.Time(); t != ms { // many records have the time of the one before
+			ms, out.Time = t, unixMilli(t)
+		}
+		out.Headers = nil
+		if d.NumHeaders() > 0 {
+			r := d.Record()
+			out.Headers = x.d.headers.of(&r)
+		}
+		if err := x.emit(out.Offset, out); err != nil {
 			return err
 		}
 	}

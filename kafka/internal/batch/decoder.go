@@ -57,8 +57,10 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // Reset; it can be reset for the next answer and belongs to one goroutine.
 type Decoder struct {
 	rest []byte // batches to come
-	recs []byte // the open batch's records to come
-	left int    // how many they are
+	recs []byte // the open batch's records
+	done int    // how many of these bytes were decoded
+	left int    // how many records are to come
+	at   place  // the current record's
 
 	next int64 // offset to ask for when all so far is done
 	err  error
@@ -113,16 +115,26 @@ func (d *Decoder) Need() int {
 // Next gives the next record, and false when there is none in this answer. The
 // error is an *Error; it stays.
 func (d *Decoder) Next(r *Record) (bool, error) {
+	more, err := d.Advance()
+	if more {
+		*r = d.Record()
+	}
+	return more, err
+}
+
+// Advance is Next without the record: Record, or At, Time, Key, Value and NumHeaders
+// give it until the next call.
+func (d *Decoder) Advance() (bool, error) {
 	for {
 		for d.left > 0 {
-			ok, err := d.record(r)
+			ok, err := d.record()
 			if ok || err != nil {
 				return ok, err
 			}
 		}
 		if d.recs != nil {
-			if len(d.recs) != 0 {
-				return false, d.fail(ErrCorrupt, "%d bytes follow its last record", len(d.recs))
+			if n := len(d.recs) - d.done; n != 0 {
+				return false, d.fail(ErrCorrupt, "%d bytes follow its last record", n)
 			}
 			d.recs = nil
 			d.next = d.last + 1 // holes at the end of a batch too
@@ -209,7 +221,7 @@ func (d *Decoder) enter(b []byte) (bool, error) {
 	if n == 0 {
 		return false, nil // compaction left the batch for its sequence numbers
 	}
-	d.recs, d.left = recs, int(n)
+	d.recs, d.done, d.left = recs, 0, int(n)
 	d.least = d.base
 	d.time0, d.fixedTime = int64(be.Uint64(b[atTime:])), false
 	if attr&attrLogAppend != 0 {

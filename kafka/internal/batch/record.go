@@ -8,30 +8,73 @@ import (
 // leastRecord is a record of null key and value: six fields of one byte.
 const leastRecord = 6
 
+// place is where the current record's fields lie in the open batch's records. It
+// has no pointers: to store one for each field of each record costs a write barrier
+// while garbage is collected, and with a fresh buffer for each fetch that is often.
+type place struct {
+	offset, time             int64
+	keyAt, keyEnd            int // keyEnd is -1 for null
+	valueAt, valueEnd        int
+	headersAt, headersEnd, n int
+}
+
+// At is the offset of the record that Advance came to.
+func (d *Decoder) At() int64 { return d.at.offset }
+
+// Time is its time, as in Record.
+func (d *Decoder) Time() int64 { return d.at.time }
+
+// Key is its key.
+func (d *Decoder) Key() []byte {
+	if d.at.keyEnd < 0 {
+		return nil
+	}
+	return d.recs[d.at.keyAt:d.at.keyEnd:d.at.keyEnd]
+}
+
+// Value is its value.
+func (d *Decoder) Value() []byte {
+	if d.at.valueEnd < 0 {
+		return nil
+	}
+	return d.recs[d.at.valueAt:d.at.valueEnd:d.at.valueEnd]
+}
+
+// NumHeaders is how many headers it has.
+func (d *Decoder) NumHeaders() int { return d.at.n }
+
+// Record is the whole record.
+func (d *Decoder) Record() Record {
+	r := Record{Offset: d.At(), Time: d.Time(), Key: d.Key(), Value: d.Value(), NumHeaders: d.at.n}
+	if r.NumHeaders > 0 {
+		r.Headers = d.recs[d.at.headersAt:d.at.headersEnd:d.at.headersEnd]
+	}
+	return r
+}
+
 // record decodes the open batch's next record; false means that it lies below the
 // offset that was asked for. Nearly all lengths and deltas take one byte, which is
 // read in place: this is the inner loop of every job.
-func (d *Decoder) record(r *Record) (bool, error) {
-	b := d.recs
-	var length, time, delta, headers int64
-	i := 0
-	if len(b) > 0 && b[0] < 0x80 {
-		length, i = unzigzag(b[0]), 1
+func (d *Decoder) record() (bool, error) {
+	b, i := d.recs, d.done
+	var length, time, delta int64
+	if i < len(b) && b[i] < 0x80 {
+		length, i = unzigzag(b[i]), i+1
 	} else {
-		length, i = varint(b, 0)
+		length, i = varint(b, i)
 	}
 	if i < 0 || length < leastRecord || length > int64(len(b)-i) {
-		return false, d.fail(ErrCorrupt, "a record of %d bytes where %d are left, %d records to come", length, len(b), d.left)
+		return false, d.fail(ErrCorrupt, "a record of %d bytes where %d are left, %d records to come", length, len(b)-d.done, d.left)
 	}
 	end := i + int(length)
-	d.recs = b[end:]
-	b = b[i+1 : end : end] // behind the attributes, which have no use
-	if b[0] < 0x80 {
-		time, i = unzigzag(b[0]), 1
+	b = b[:end]
+	i++ // the attributes, which have no use
+	if b[i] < 0x80 {
+		time, i = unzigzag(b[i]), i+1
 	} else {
-		time, i = varint(b, 0)
+		time, i = varint(b, i)
 	}
-	if i >= 0 && i < len(b) && b[i] < 0x80 {
+	if uint(i) < uint(len(b)) && b[i] < 0x80 {
 		delta, i = unzigzag(b[i]), i+1
 	} else {
 		delta, i = varint(b, i)
@@ -43,36 +86,37 @@ func (d *Decoder) record(r *Record) (bool, error) {
 	d.least = offset + 1
 	d.left--
 	d.records++
-	d.bytes += int64(end)
+	d.bytes += int64(end - d.done)
+	d.done = end
 	if offset < d.next {
 		return false, nil
 	}
-	key, i := field(b, i)
-	if i < 0 {
+	at := &d.at
+	if at.keyAt, at.keyEnd, i = span(b, i); i < 0 {
 		return false, d.fail(ErrCorrupt, "the key of offset %d is cut", offset)
 	}
-	value, i := field(b, i)
-	if i < 0 {
+	if at.valueAt, at.valueEnd, i = span(b, i); i < 0 {
 		return false, d.fail(ErrCorrupt, "the value of offset %d is cut", offset)
 	}
 	if i == len(b)-1 && b[i] == 0 {
-		r.Headers, r.NumHeaders = nil, 0
+		at.headersEnd, at.n = -1, 0
 	} else {
-		if headers, i = varint(b, i); i < 0 || headers < 0 || headers > int64(len(b)-i)/2 {
-			return false, d.fail(ErrCorrupt, "%d headers at offset %d", headers, offset)
+		var n int64
+		if n, i = varint(b, i); i < 0 || n < 0 || n > int64(len(b)-i)/2 {
+			return false, d.fail(ErrCorrupt, "%d headers at offset %d", n, offset)
 		}
-		if headers == 0 {
+		if n == 0 {
 			return false, d.fail(ErrCorrupt, "%d bytes follow the record at offset %d", len(b)-i, offset)
 		}
-		if !headersOK(b[i:], int(headers)) {
+		if !headersOK(b[i:], int(n)) {
 			return false, d.fail(ErrCorrupt, "the headers of offset %d are cut", offset)
 		}
-		r.Headers, r.NumHeaders = b[i:], int(headers)
+		at.headersAt, at.headersEnd, at.n = i, end, int(n)
 	}
 	if d.fixedTime {
 		time = 0
 	}
-	r.Offset, r.Time, r.Key, r.Value = offset, d.time0+time, key, value
+	at.offset, at.time = offset, d.time0+time
 	d.next = offset + 1
 	return true, nil
 }
@@ -109,23 +153,31 @@ func headersOK(b []byte, n int) bool {
 	return i == len(b)
 }
 
-// field reads a length and as many bytes, from b[i] on; -1 is null. It returns
-// where the field ends, or -1 if it is cut.
-func field(b []byte, i int) ([]byte, int) {
+// span reads a length and finds the bytes that follow, from b[i] on; to is -1 for
+// null. It returns where the next field begins, or -1 if this one is cut.
+func span(b []byte, i int) (from, to, next int) {
 	var n int64
 	if uint(i) < uint(len(b)) && b[i] < 0x80 {
 		n, i = unzigzag(b[i]), i+1
 	} else if n, i = varint(b, i); i < 0 {
-		return nil, -1
+		return 0, -1, -1
 	}
 	if n < 0 || n > int64(len(b)-i) {
 		if n == -1 {
-			return nil, i
+			return 0, -1, i
 		}
-		return nil, -1
+		return 0, -1, -1
 	}
-	end := i + int(n)
-	return b[i:end:end], end
+	return i, i + int(n), i + int(n)
+}
+
+// field is span with the bytes.
+func field(b []byte, i int) ([]byte, int) {
+	from, to, next := span(b, i)
+	if to < 0 {
+		return nil, next
+	}
+	return b[from:to:to], next
 }
 
 // unzigzag is the value of a varint of one byte.
