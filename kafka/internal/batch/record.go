@@ -188,6 +188,10 @@ func varint(b []byte, i int) (int64, int) {
 	if i < 0 || i >= len(b) {
 		return math.MinInt64, -1
 	}
+	if i+1 < len(b) && b[i] >= 0x80 && b[i+1] < 0x80 { // offsets of all but the smallest batches
+		u := uint64(b[i]&0x7f) | uint64(b[i+1])<<7
+		return int64(u>>1) ^ -int64(u&1), i + 2
+	}
 	v, n := binary.Varint(b[i:])
 	if n <= 0 {
 		return math.MinInt64, -1
