@@ -31,14 +31,16 @@ var rooms = map[string][]string{
 	"staterdd":    {"rdd", "statemap", "timeout", "partitioner", "codec"},
 	"source":      {"rdd", "vfs"},
 	"sink":        {"rdd", "vfs"},
-	"checkpoint":  {"vfs", "codec", "source", "sink"},
+	"checkpoint":  {"vfs", "codec", "source", "sink", "checkpoint/statefile"},
+
+	"checkpoint/statefile": {"codec", "statemap"},
 
 	"internal/core":    {"source", "checkpoint"},
 	"internal/harness": {"source", "rdd", "staterdd", "statemap"},
 
 	"dstream": {
 		"vfs", "codec", "partitioner", "rdd", "statemap", "timeout", "staterdd", "source", "sink", "checkpoint",
-		"internal/core", "internal/harness",
+		"checkpoint/statefile", "internal/core", "internal/harness",
 	},
 
 	"kafka":            {"dstream", "source", "sink", "codec", "kafka/internal/batch", "kafka/internal/wire"},
@@ -48,7 +50,7 @@ var rooms = map[string][]string{
 	"process":          {"dstream"},
 	"ui":               {"dstream", "checkpoint"},
 	"milltest":         {"dstream", "rdd", "source", "sink", "checkpoint", "vfs", "internal/harness"},
-	"milltool":         {"dstream", "checkpoint", "vfs", "codec"},
+	"milltool":         {"dstream", "checkpoint", "checkpoint/statefile", "vfs", "codec"},
 	"cmd/*":            {"milltool", "dstream", "checkpoint", "vfs", "codec"},
 	"cluster":          {"dstream", "kafka", "checkpoint", "vfs"},
 
@@ -79,7 +81,7 @@ var outside = map[string][]string{
 	"go.uber.org/goleak":                suites,
 	"github.com/twmb/franz-go/pkg":      {"kafka/embedded", "examples", "test", "bench"},
 	"github.com/segmentio/kafka-go":     {"kafka", "examples", "test", "bench"},
-	"github.com/klauspost/compress":     {"kafka"},
+	"github.com/klauspost/compress":     {"kafka", "checkpoint/statefile"},
 	"github.com/pierrec/lz4/v4":         {"kafka"},
 }
 
