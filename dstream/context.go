@@ -153,7 +153,8 @@ func (ssc *StreamingContext) validate(at string) error {
 }
 
 // duplicateNames finds names that two sources, or two stateful operators, or
-// two outputs share: the test kit, and later the checkpoint, find them by name.
+// outputs of two streams share: the test kit, and later the checkpoint, find
+// them by name.
 func (ssc *StreamingContext) duplicateNames() (faults []*Fault) {
 	first := map[string]string{}
 	clash := func(what, name, at, call string) {
@@ -176,8 +177,18 @@ func (ssc *StreamingContext) duplicateNames() (faults []*Fault) {
 			clash("stateful operators", n.name, n.caller, n.kind)
 		}
 	}
+	goesBy := map[string]*output{}
 	for _, o := range ssc.outputs {
-		clash("outputs", o.name, o.caller, o.kind)
+		if o.name != "" {
+			clash("outputs", o.name, o.caller, o.kind)
+		}
+		// Unnamed outputs go by their stream's name. Two of one stream may share it:
+		// they have the same records.
+		other := goesBy[o.label()]
+		if goesBy[o.label()] = o; other != nil && other.node != o.node && (o.name == "" || other.name == "") {
+			faults = append(faults, &Fault{Caller: o.caller, Call: "dstream." + o.kind,
+				Err: fmt.Errorf("two outputs of different streams go by the name %q: the other one is at %s; use dstream.Name", o.label(), other.caller)})
+		}
 	}
 	return faults
 }

@@ -167,12 +167,13 @@ func WithMaxRecordsPerBatch(n int64) ContextOption {
 
 // WithMaxRatePerPartition caps the records per second that a batch takes from
 // each partition of a source: rate × interval, rounded down. A rate that gives
-// less than one record per batch is refused. Default: no limit.
+// less than one record per batch, or is more than 1e15, is refused. Default: no
+// limit.
 func WithMaxRatePerPartition(recordsPerSecond float64) ContextOption {
 	return option("WithMaxRatePerPartition", func(c *config) error {
 		c.maxRate = recordsPerSecond
 		if !(recordsPerSecond > 0) || recordsPerSecond > 1e15 {
-			return fmt.Errorf("%v records per second: want more than 0; leave the option out for no limit", recordsPerSecond)
+			return fmt.Errorf("%v records per second: want more than 0, at most 1e15; leave the option out for no limit", recordsPerSecond)
 		}
 		if c.interval > 0 && c.perPartition() < 1 {
 			return fmt.Errorf("%v records per second are less than one record per interval of %v: want at least %v",
@@ -183,7 +184,10 @@ func WithMaxRatePerPartition(recordsPerSecond float64) ContextOption {
 }
 
 // perPartition is the limit of records per batch and source partition, 0: none.
-func (c *config) perPartition() int64 { return int64(c.maxRate * c.interval.Seconds()) }
+// A great rate times a long interval may be more than an int64 holds.
+func (c *config) perPartition() int64 {
+	return int64(min(c.maxRate*c.interval.Seconds(), 1<<62))
+}
 
 // WithMaxQueuedBatches sets how many ticks may wait while a batch runs; later
 // ones are skipped and counted. Default 2, at least 1.
@@ -228,7 +232,7 @@ func WithStopWhenDone() ContextOption {
 	return option("WithStopWhenDone", func(c *config) error { c.stopWhenDone = true; return nil })
 }
 
-// WithIORetry sets how long a failing plan or commit of a source is tried
+// WithIORetry sets how long a failing plan, read or commit of a source is tried
 // again, with growing pauses, before the batch fails; 0 does not retry.
 // Default 30 s.
 func WithIORetry(d time.Duration) ContextOption {

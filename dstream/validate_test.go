@@ -95,6 +95,16 @@ func TestFaults(t *testing.T) {
 			dstream.Print(n, 1, dstream.Name("o"))
 			dstream.Print(n, 1, dstream.Name("o"))
 		}, `two outputs are named "o"`},
+		"equal streams": {nil, func(c ssc) {
+			n := numbers(c)
+			dstream.Print(dstream.Map(n, func(i int) int { return i }).Named("x"), 1)
+			dstream.Print(dstream.Map(n, func(i int) int { return -i }).Named("x"), 1)
+		}, `two outputs of different streams go by the name "x"`},
+		"name of a stream": {nil, func(c ssc) {
+			n := numbers(c)
+			dstream.Print(dstream.Map(n, func(i int) int { return i }).Named("x"), 1)
+			dstream.Print(n, 1, dstream.Name("x"))
+		}, `two outputs of different streams go by the name "x"`},
 		"empty name":      {nil, func(c ssc) { numbers(c).Named("") }, "the name is empty"},
 		"renamed source":  {nil, func(c ssc) { numbers(c).Named("other") }, "cannot be renamed"},
 		"print":           {nil, func(c ssc) { dstream.Print(numbers(c), -1) }, "-1 records to print"},
@@ -177,6 +187,15 @@ func TestJobFaults(t *testing.T) {
 	d := dstream.Map(dstream.From[int](nil, "x", nil), func(i int) int { return i }).Named("y").Cache()
 	require.Panics(t, func() { dstream.Print(d, 1) })
 	require.Zero(t, d.SlideDuration())
+}
+
+// Legal: two unnamed outputs of one stream, and a limit beyond an int64.
+func TestNoFaults(t *testing.T) {
+	c := dstream.New(24*time.Hour, dstream.WithMaxRatePerPartition(1e15))
+	n := numbers(c)
+	dstream.Print(n, 1)
+	dstream.Print(n, 2)
+	require.NoError(t, c.Validate())
 }
 
 // G1, F8: the states of a context.
