@@ -218,9 +218,6 @@ func (r *retrier) again(ctx context.Context, err error) bool {
 	}
 }
 
-// reset starts the limit anew: there was progress.
-func (r *retrier) reset() { r.tries = 0 }
-
 // wrap makes the error that the engine gets.
 func (r *retrier) wrap(err error, format string, args ...any) error {
 	return &Error{Doing: fmt.Sprintf(format, args...), Tries: r.tries, Err: err, final: !passing(err)}
