@@ -43,7 +43,7 @@
 //
 // # What it does not do
 //
-// It has no durable state yet: WithCheckpoint is refused. It knows no Kafka and
-// no files' formats; sources come from package source or from outside. It
+// It has no durable state yet: WithCheckpoint is refused. It knows no
+// files' formats; sources come from package source, package kafka or outside. It
 // prints nothing but what Print writes to the context's writer.
 package dstream

@@ -31,8 +31,8 @@ func Union[T any](a Stream[T], more ...Stream[T]) *DStream[T] {
 	})
 }
 
-// Transform gives the RDD that f makes of each batch's RDD. f runs on the
-// driver, once a batch, while the batch is set up; it may run actions on r, but
+// Transform gives the RDD that f makes of each batch's RDD. f runs
+// once a batch, on one goroutine, while the batch is set up; it may run actions on r, but
 // must not start anything that outlives it. t is the batch time.
 func Transform[T, U any](in Stream[T], f func(t time.Time, r *rdd.RDD[T]) (*rdd.RDD[U], error)) *DStream[U] {
 	d := derive(in, "Transform", f == nil, func(n *node, b *batchRun, r *rdd.RDD[T]) (*rdd.RDD[U], error) {

@@ -10,9 +10,9 @@ import (
 // interval (UTC), and the watermark of event time (zero: none yet).
 type Batch = staterdd.Batch
 
-// Listener has optional callbacks. They are called in order from the one
-// goroutine that drives the run: a slow one delays the next batch. They may
-// read the context (Progress, Slice); Stop, Wait and Run in one are errors.
+// Listener has optional callbacks. They are called in order, never two at once,
+// by the run itself: a slow one delays the batch. They may read the context
+// (LastProgress, Slice); Stop, Wait and Run in one are errors.
 type Listener struct {
 	// Started: the context runs; zero is one interval before the first batch.
 	Started func(zero time.Time)
