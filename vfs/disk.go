@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
 // Disk returns the file system of the machine.
@@ -63,7 +64,16 @@ func (disk) Link(oldname, newname string) error { return os.Link(oldname, newnam
 
 func (disk) MkdirAll(name string) error { return os.MkdirAll(name, 0o755) }
 
+// SyncDir makes the names of a directory durable. Windows has no such call (its
+// file system journals names): there it only checks that the directory is one.
 func (disk) SyncDir(name string) error {
+	if runtime.GOOS == "windows" {
+		info, err := os.Stat(name)
+		if err == nil && !info.IsDir() {
+			err = pathErr("sync", name, errNotDir)
+		}
+		return err
+	}
 	d, err := os.Open(name)
 	if err != nil {
 		return err

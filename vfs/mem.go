@@ -7,31 +7,23 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
 
 // Mem is a file system in memory that behaves alike in every run: listings are
 // sorted, and modification times come from a function. Its root directories
-// ("/" and ".") exist from the start. It does not lose unsynced data; syncs
-// only check that what they name is there.
+// ("/" and ".") exist from the start. It knows what is durable: [Mem.CrashClone]
+// gives what a machine would find after a crash.
 type Mem struct {
 	now  func() time.Time
 	host string
 	pid  int
 
 	mu    sync.Mutex
-	nodes map[string]*memNode // by cleaned path
+	roots map[string]*memNode // ".", "/" and, on Windows, those of volumes
+	locks map[string]string   // held locks by cleaned path: their holders
 	ticks int64
-}
-
-// memNode is a file or directory; several names may share one by Link.
-// Guarded by Mem.mu.
-type memNode struct {
-	dir  bool
-	data []byte
-	mod  time.Time
 }
 
 // MemOption changes how NewMem's file system presents itself.
@@ -49,12 +41,10 @@ func WithOwner(host string, pid int) MemOption {
 
 // NewMem returns an empty file system in memory.
 func NewMem(opts ...MemOption) *Mem {
-	m := &Mem{host: "mem", pid: 1, nodes: map[string]*memNode{}}
+	m := &Mem{host: "mem", pid: 1, roots: map[string]*memNode{}, locks: map[string]string{}}
 	for _, o := range opts {
 		o(m)
 	}
-	m.nodes["."] = &memNode{dir: true}
-	m.nodes[string(filepath.Separator)] = &memNode{dir: true}
 	return m
 }
 
@@ -62,15 +52,10 @@ func NewMem(opts ...MemOption) *Mem {
 func (m *Mem) Create(name string) (File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p := filepath.Clean(name)
-	if _, taken := m.nodes[p]; taken {
-		return nil, pathErr("open", name, fs.ErrExist)
-	}
-	if err := m.parent("open", name); err != nil {
+	n, err := m.add("open", name)
+	if err != nil {
 		return nil, err
 	}
-	n := &memNode{mod: m.tick()}
-	m.nodes[p] = n
 	return &memFile{m: m, n: n, name: name, writable: true}, nil
 }
 
@@ -92,12 +77,13 @@ func (m *Mem) Open(name string) (File, error) {
 func (m *Mem) ReadDir(name string) ([]Info, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.findDir("open", name); err != nil {
+	n, err := m.findDir("open", name)
+	if err != nil {
 		return nil, err
 	}
-	list := []Info{}
-	for _, p := range m.children(name) {
-		list = append(list, m.nodes[p].info(p))
+	list := make([]Info, 0, len(n.entries))
+	for name, child := range n.entries {
+		list = append(list, child.info(name))
 	}
 	slices.SortFunc(list, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
 	return list, nil
@@ -111,10 +97,14 @@ func (m *Mem) Remove(name string) error {
 	if err != nil {
 		return err
 	}
-	if n.dir && len(m.children(name)) > 0 {
+	dir, base, err := m.parent("remove", name)
+	if err != nil {
+		return err
+	}
+	if len(n.entries) > 0 {
 		return pathErr("remove", name, errors.New("directory not empty"))
 	}
-	delete(m.nodes, filepath.Clean(name))
+	dir.set(base, nil)
 	return nil
 }
 
@@ -129,13 +119,14 @@ func (m *Mem) Link(oldname, newname string) error {
 	if n.dir {
 		return pathErr("link", oldname, fmt.Errorf("is a directory: %w", fs.ErrPermission))
 	}
-	if _, taken := m.nodes[filepath.Clean(newname)]; taken {
+	if _, err := m.find("link", newname); err == nil {
 		return pathErr("link", newname, fs.ErrExist)
 	}
-	if err := m.parent("link", newname); err != nil {
+	dir, base, err := m.parent("link", newname)
+	if err != nil {
 		return err
 	}
-	m.nodes[filepath.Clean(newname)] = n
+	dir.set(base, n)
 	return nil
 }
 
@@ -143,27 +134,30 @@ func (m *Mem) Link(oldname, newname string) error {
 func (m *Mem) MkdirAll(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var missing []string
-	for p := filepath.Clean(name); ; p = filepath.Dir(p) {
-		if n, ok := m.nodes[p]; ok {
-			if !n.dir {
-				return pathErr("mkdir", name, errNotDir)
-			}
-			break
+	n, elems := m.root(name)
+	for _, elem := range elems {
+		next := n.entries[elem]
+		if next == nil {
+			next = newMemDir(m.tick())
+			n.set(elem, next)
 		}
-		missing = append(missing, p)
-	}
-	for _, p := range missing {
-		m.nodes[p] = &memNode{dir: true, mod: m.tick()}
+		if n = next; !n.dir {
+			return pathErr("mkdir", name, errNotDir)
+		}
 	}
 	return nil
 }
 
-// SyncDir checks that the directory is there.
+// SyncDir makes the names in the directory durable; the directory's own name
+// needs a SyncDir of its parent.
 func (m *Mem) SyncDir(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.findDir("sync", name)
+	n, err := m.findDir("sync", name)
+	if err == nil {
+		n.syncNames()
+	}
+	return err
 }
 
 // Stat describes a file or directory.
@@ -174,7 +168,7 @@ func (m *Mem) Stat(name string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return n.info(name), nil
+	return n.info(filepath.Base(name)), nil
 }
 
 // SetModTime gives a file or directory another modification time: tests of
@@ -200,57 +194,4 @@ var errNotDir = fmt.Errorf("not a directory: %w", fs.ErrInvalid)
 
 func pathErr(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: name, Err: err}
-}
-
-func (n *memNode) info(path string) Info {
-	return Info{Name: filepath.Base(path), Size: int64(len(n.data)), ModTime: n.mod, Dir: n.dir}
-}
-
-// tick gives the time of a change. The caller holds mu; now is the test's own
-// function and takes no lock of ours.
-func (m *Mem) tick() time.Time {
-	if m.now != nil {
-		return m.now().UTC()
-	}
-	m.ticks++
-	return time.Unix(m.ticks, 0).UTC()
-}
-
-func (m *Mem) find(op, name string) (*memNode, error) {
-	n, ok := m.nodes[filepath.Clean(name)]
-	if !ok || name == "" {
-		return nil, pathErr(op, name, fs.ErrNotExist)
-	}
-	return n, nil
-}
-
-func (m *Mem) findDir(op, name string) error {
-	n, err := m.find(op, name)
-	if err == nil && !n.dir {
-		err = pathErr(op, name, errNotDir)
-	}
-	return err
-}
-
-// parent checks that the directory of name is there and one.
-func (m *Mem) parent(op, name string) error {
-	n, ok := m.nodes[filepath.Dir(filepath.Clean(name))]
-	switch {
-	case !ok || name == "":
-		return pathErr(op, name, fs.ErrNotExist)
-	case !n.dir:
-		return pathErr(op, name, errNotDir)
-	}
-	return nil
-}
-
-func (m *Mem) children(dir string) []string {
-	dir = filepath.Clean(dir)
-	var list []string
-	for p := range m.nodes {
-		if p != dir && filepath.Dir(p) == dir && !strings.HasSuffix(p, string(filepath.Separator)) {
-			list = append(list, p)
-		}
-	}
-	return list
 }

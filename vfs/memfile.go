@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"sync"
 )
 
@@ -75,6 +76,7 @@ func (f *memFile) Write(p []byte) (int, error) {
 	defer f.m.mu.Unlock()
 	over := copy(f.n.data[f.off:], p)
 	f.n.data = append(f.n.data, p[over:]...)
+	f.n.synced = min(f.n.synced, f.off)
 	f.off += len(p)
 	f.n.mod = f.m.tick()
 	return len(p), nil
@@ -86,6 +88,9 @@ func (f *memFile) Sync() error {
 	if f.closed {
 		return pathErr("sync", f.name, fs.ErrClosed)
 	}
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	f.n.synced = len(f.n.data)
 	return nil
 }
 
@@ -97,7 +102,7 @@ func (f *memFile) Stat() (Info, error) {
 	}
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
-	return f.n.info(f.name), nil
+	return f.n.info(filepath.Base(f.name)), nil
 }
 
 func (f *memFile) Close() error {

@@ -2,12 +2,35 @@
 // exclusively, written once, synced and linked to their name; nothing is ever
 // replaced or renamed.
 //
-// [Disk] is the file system of the machine, [NewMem] a deterministic one in
-// memory. Every implementation passes the public suite in vfstest. Names are
-// paths in the form of the operating system; join them with filepath.Join.
+// [FS] is the file system: [Disk] is that of the machine, [NewMem] a
+// deterministic one in memory that knows what a crash would lose
+// ([Mem.CrashClone]). Names are paths in the form of the operating system; join
+// them with filepath.Join.
+//
+// [CreateExclusive] is the one way in which durable files come to be: a name is
+// there whole and for good, or not at all, and who comes second is told so.
+// [Store] is the same contract for whole objects: [NewDir] keeps them in a
+// folder of an FS, [NewObjects] in an object store in memory, which has no
+// locks; code written for a Store runs on both.
+//
+// For tests [WithFaults] and [WithStoreFaults] fail, cut, watch or freeze single
+// calls by the rules of [Faults], and [WithLog] and [WithStoreLog] write down
+// what was called in which order. Every implementation passes the public suites
+// in vfstest.
+//
+// # What it needs of a file system
+//
+// Hard links and a sync of folders that can be relied upon (ext4, xfs, btrfs,
+// zfs, APFS, NTFS have them). Without links CreateExclusive answers [ErrNoLinks]
+// and writes nothing. FS.Lock is flock(2) on Linux, macOS and the BSDs, and an
+// unshared open on Windows; elsewhere it answers errors.ErrUnsupported. Over
+// NFS, flock is only as good as the server's lock service: what must hold
+// between machines is decided by exclusive creation, never by a lock. Windows
+// has no sync of folders; SyncDir does nothing there, and an open file keeps
+// its name.
 //
 // It offers no append, no truncate and no rename: a file that has its final
-// name never changes.
+// name never changes. Files of locks are the exception; they hold advice.
 package vfs
 
 import (
@@ -38,6 +61,13 @@ type FS interface {
 	SyncDir(name string) error
 	// Stat describes a file or directory.
 	Stat(name string) (Info, error)
+	// Lock takes an advisory lock, which is a file of that name that may be
+	// there already and is never to be removed. Closing what it returns
+	// releases the lock; so does the end of the process. holder is a short
+	// text about the caller for the [*LockedError] that others get meanwhile.
+	// Lock never waits. Where locks do not exist the error answers
+	// errors.ErrUnsupported.
+	Lock(name, holder string) (io.Closer, error)
 	// Hostname names the machine, for ownership records.
 	Hostname() (string, error)
 	// PID is the number of this process, for ownership records.

@@ -62,4 +62,8 @@ var table = []Break{
 	{Name: "no-earlier-hint", Package: "timeout", Test: "TestDeadlineEarlierThanItsHint"},
 	{Name: "pass-mutates-early", Package: "timeout", Test: "TestPassChangesNothingBeforeCommit"},
 	{Name: "watermark-goes-back", Package: "timeout", Test: "TestWatermarkProperties"},
+
+	{Name: "create-replaces", Package: "vfs", Test: "TestZombieAtEveryCall"},
+	{Name: "no-fsync-file", Package: "vfs", Test: "TestMemCrash/CreateExclusiveIsDurable"},
+	{Name: "no-fsync-folder", Package: "vfs", Test: "TestMemCrash/TakenIsDurable"},
 }

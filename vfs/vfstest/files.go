@@ -4,7 +4,6 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"testing"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,7 +12,7 @@ import (
 
 // What an open file does.
 
-func readBack(t *testing.T, fsys vfs.FS, dir string) {
+func readBack(t TB, fsys vfs.FS, dir string) {
 	name := filepath.Join(dir, "a")
 	f, err := fsys.Create(name)
 	require.NoError(t, err)
@@ -54,7 +53,7 @@ func readBack(t *testing.T, fsys vfs.FS, dir string) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-func openIsForReading(t *testing.T, fsys vfs.FS, dir string) {
+func openIsForReading(t TB, fsys vfs.FS, dir string) {
 	name := filepath.Join(dir, "a")
 	write(t, fsys, name, "kept")
 	f, err := fsys.Open(name)
@@ -67,7 +66,7 @@ func openIsForReading(t *testing.T, fsys vfs.FS, dir string) {
 	is(t, err, fs.ErrInvalid, dir)
 }
 
-func closed(t *testing.T, fsys vfs.FS, dir string) {
+func closed(t TB, fsys vfs.FS, dir string) {
 	f, err := fsys.Create(filepath.Join(dir, "a"))
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
@@ -84,7 +83,7 @@ func closed(t *testing.T, fsys vfs.FS, dir string) {
 }
 
 // A reader that stands at the end sees what is written afterwards.
-func openFileGrows(t *testing.T, fsys vfs.FS, dir string) {
+func openFileGrows(t TB, fsys vfs.FS, dir string) {
 	name := filepath.Join(dir, "log")
 	w, err := fsys.Create(name)
 	require.NoError(t, err)
@@ -103,7 +102,7 @@ func openFileGrows(t *testing.T, fsys vfs.FS, dir string) {
 	}
 }
 
-func modTime(t *testing.T, fsys vfs.FS, dir string) {
+func modTime(t TB, fsys vfs.FS, dir string) {
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	write(t, fsys, a, "1")
 	write(t, fsys, b, "2")

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
-	"testing"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,7 +15,7 @@ import (
 
 // How names come and go.
 
-func createIsExclusive(t *testing.T, fsys vfs.FS, dir string) {
+func createIsExclusive(t TB, fsys vfs.FS, dir string) {
 	name := filepath.Join(dir, "a")
 	write(t, fsys, name, "first")
 	_, err := fsys.Create(name)
@@ -27,7 +26,7 @@ func createIsExclusive(t *testing.T, fsys vfs.FS, dir string) {
 	require.Equal(t, "first", read(t, fsys, name))
 }
 
-func link(t *testing.T, fsys vfs.FS, dir string) {
+func link(t TB, fsys vfs.FS, dir string) {
 	a, b, taken := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "taken")
 	write(t, fsys, a, "text")
 	write(t, fsys, taken, "mine")
@@ -44,7 +43,7 @@ func link(t *testing.T, fsys vfs.FS, dir string) {
 	require.Equal(t, "text", read(t, fsys, b))
 }
 
-func remove(t *testing.T, fsys vfs.FS, dir string) {
+func remove(t TB, fsys vfs.FS, dir string) {
 	name, sub := filepath.Join(dir, "a"), filepath.Join(dir, "sub")
 	write(t, fsys, name, "text")
 	f, err := fsys.Open(name)
@@ -66,7 +65,7 @@ func remove(t *testing.T, fsys vfs.FS, dir string) {
 	require.NoError(t, fsys.Remove(sub))
 }
 
-func readDir(t *testing.T, fsys vfs.FS, dir string) {
+func readDir(t TB, fsys vfs.FS, dir string) {
 	list, err := fsys.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, list)
@@ -94,7 +93,7 @@ func readDir(t *testing.T, fsys vfs.FS, dir string) {
 	require.Error(t, err)
 }
 
-func mkdirAll(t *testing.T, fsys vfs.FS, dir string) {
+func mkdirAll(t TB, fsys vfs.FS, dir string) {
 	deep := filepath.Join(dir, "x", "y", "z")
 	require.NoError(t, fsys.MkdirAll(deep))
 	require.NoError(t, fsys.MkdirAll(deep))
@@ -106,7 +105,7 @@ func mkdirAll(t *testing.T, fsys vfs.FS, dir string) {
 	require.Error(t, err)
 }
 
-func missing(t *testing.T, fsys vfs.FS, dir string) {
+func missing(t TB, fsys vfs.FS, dir string) {
 	no := filepath.Join(dir, "no")
 	_, err := fsys.Open(no)
 	is(t, err, fs.ErrNotExist, no)
@@ -121,7 +120,7 @@ func missing(t *testing.T, fsys vfs.FS, dir string) {
 }
 
 // Of many that create or link one name, exactly one succeeds.
-func oneWinnerOfMany(t *testing.T, fsys vfs.FS, dir string) {
+func oneWinnerOfMany(t TB, fsys vfs.FS, dir string) {
 	const many = 8
 	created, linked := make([]error, many), make([]error, many)
 	var wg sync.WaitGroup
@@ -150,7 +149,7 @@ func oneWinnerOfMany(t *testing.T, fsys vfs.FS, dir string) {
 	}
 }
 
-func owner(t *testing.T, fsys vfs.FS, _ string) {
+func owner(t TB, fsys vfs.FS, _ string) {
 	host, err := fsys.Hostname()
 	require.NoError(t, err)
 	require.NotEmpty(t, host)

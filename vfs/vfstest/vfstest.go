@@ -1,12 +1,16 @@
-// Package vfstest is the acceptance suite for file systems: what Statemill
-// relies on, and nothing that only some file systems do.
+// Package vfstest is the acceptance suite for file systems ([Run], [RunCrash])
+// and for stores of whole objects ([RunStore]): what Statemill relies on, and
+// nothing that only some of them do.
 //
 //	func TestMine(t *testing.T) {
 //		vfstest.Run(t, func(t *testing.T) (vfs.FS, string) { return mine.New(), "/work" })
+//		vfstest.RunStore(t, func(t *testing.T) vfstest.Stores { … })
 //	}
 //
-// It checks behaviour while the machine is up. What survives a crash is tested
-// by the stores that use the file system.
+// Run checks behaviour while the machine is up, RunCrash what is there after a
+// crash, for file systems of which a crash can be played. [Failing] and its
+// sisters tell which cases fail instead of failing: the proof that a suite
+// notices a broken implementation.
 package vfstest
 
 import (
@@ -17,14 +21,32 @@ import (
 	"github.com/statemill/statemill/vfs"
 )
 
-// Run checks a file system. open is called for each test and returns the file
-// system and an existing, empty directory to work in; it may register clean-up
-// on t.
-func Run(t *testing.T, open func(t *testing.T) (vfs.FS, string)) {
+// TB is what a case needs of a test: failures, and Helper as testing.T has it.
+type TB interface {
+	require.TestingT
+	Helper()
+}
+
+// Open returns, for each case, a file system and an existing, empty directory
+// to work in; it may register clean-up on t.
+type Open = func(t *testing.T) (vfs.FS, string)
+
+// Run checks a file system.
+func Run(t *testing.T, open Open) {
 	t.Helper()
+	run(t, fsCases(open))
+}
+
+// Failing returns the names of the cases of Run that fail.
+func Failing(t *testing.T, open Open) []string {
+	t.Helper()
+	return failing(t, fsCases(open))
+}
+
+func fsCases(open Open) (list []testCase) {
 	for _, c := range []struct {
 		name string
-		test func(*testing.T, vfs.FS, string)
+		test func(TB, vfs.FS, string)
 	}{
 		{"CreateIsExclusive", createIsExclusive},
 		{"ReadBack", readBack},
@@ -39,27 +61,32 @@ func Run(t *testing.T, open func(t *testing.T) (vfs.FS, string)) {
 		{"OneWinnerOfMany", oneWinnerOfMany},
 		{"ModTime", modTime},
 		{"Owner", owner},
+		{"Lock", lock},
+		{"CreateExclusive", createExclusive},
+		{"CreateExclusiveIsWholeOrNothing", createExclusiveWhole},
+		{"CreateExclusiveHasOneWinner", createExclusiveOneWinner},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		list = append(list, testCase{c.name, func(t *testing.T, tb TB) {
 			fsys, dir := open(t)
-			c.test(t, fsys, dir)
-		})
+			c.test(tb, fsys, dir)
+		}})
 	}
+	return list
 }
 
-func write(t *testing.T, fsys vfs.FS, name, text string) {
+func write(t TB, fsys vfs.FS, name, text string) {
 	t.Helper()
 	require.NoError(t, vfs.WriteFile(fsys, name, []byte(text)))
 }
 
-func read(t *testing.T, fsys vfs.FS, name string) string {
+func read(t TB, fsys vfs.FS, name string) string {
 	t.Helper()
 	b, err := vfs.ReadFile(fsys, name)
 	require.NoError(t, err)
 	return string(b)
 }
 
-func is(t *testing.T, err, class error, name string) {
+func is(t TB, err, class error, name string) {
 	t.Helper()
 	require.ErrorIs(t, err, class)
 	require.ErrorContains(t, err, name, "the error names the path")
