@@ -1,15 +1,14 @@
 package vfs
 
-import (
-	"strings"
-)
+import "strings"
 
 // Kind is a set of kinds of calls.
 type Kind uint32
 
 // The kinds of calls. Reading and writing calls of FS and File come first, then
 // those of Store; KindWrite also stands for the bytes given to the writer of
-// PutIfAbsent.
+// PutIfAbsent. KindOther is for calls to something else that [Inject] is put
+// around.
 const (
 	KindCreate Kind = 1 << iota
 	KindWrite
@@ -30,6 +29,7 @@ const (
 	KindGet
 	KindReadAt
 	KindList
+	KindOther
 	kindEnd
 
 	// KindAll is every call.
@@ -39,7 +39,7 @@ const (
 		KindLock | KindUnlock | KindPut | KindDelete
 )
 
-const kindNames = "create write sync close link remove mkdir syncdir lock unlock open read readdir stat put delete get readat list"
+const kindNames = "create write sync close link remove mkdir syncdir lock unlock open read readdir stat put delete get readat list other"
 
 // String names the kinds, joined by '|'.
 func (k Kind) String() string {

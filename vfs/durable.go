@@ -23,7 +23,8 @@ var ErrNoLinks = errors.New("the file system has no hard links: use another one 
 // not at all, after any crash, and is never replaced.
 //
 // temp must belong to this caller alone; what an earlier try left under it is
-// removed. write is called once, with a writer without buffer that is invalid
+// removed. If somebody else's clean-up takes it away meanwhile, the error is
+// fs.ErrNotExist. write is called once, with a writer without buffer that is invalid
 // afterwards. dir must exist and be durable itself.
 //
 // A taken name is an error for which errors.Is(err, fs.ErrExist) holds. The
@@ -60,6 +61,9 @@ func writeTemp(fsys FS, name string, write func(io.Writer) error) error {
 	if err != nil {
 		return hideExist(err)
 	}
+	// A file of which the sync failed is never synced again: the system may
+	// have dropped its bytes and call the next sync a success. The next try
+	// writes a new file.
 	err = write(struct{ io.Writer }{f})
 	if err == nil && !sabotage.On("no-fsync-file") {
 		err = f.Sync()

@@ -36,3 +36,16 @@ func WriteFile(fsys FS, name string, data []byte) error {
 	}
 	return err
 }
+
+// As returns fsys under another host and pid, so that tests can have several
+// processes on one file system.
+func As(fsys FS, host string, pid int) FS { return as{fsys, host, pid} }
+
+type as struct {
+	FS
+	host string
+	pid  int
+}
+
+func (a as) Hostname() (string, error) { return a.host, nil }
+func (a as) PID() int                  { return a.pid }

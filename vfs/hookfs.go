@@ -1,8 +1,6 @@
 package vfs
 
-import (
-	"io"
-)
+import "io"
 
 // hookFS lets an around see every call to a file system and its files, except
 // Name, Hostname and PID.

@@ -28,6 +28,11 @@ func WithFaults(fsys FS, in Injector) FS { return hookFS{fsys, injecting{in}} }
 // of a put are calls of KindWrite with the object's name, inside the put.
 func WithStoreFaults(s Store, in Injector) Store { return hookStore{s, injecting{in}} }
 
+// Inject makes a call with an injector before it. It is for what is neither file
+// system nor store (a sink, a broker) and shall fail and freeze together with
+// them, as one writer.
+func Inject(in Injector, c Call, do func() error) error { return injecting{in}.around(c, do, nil) }
+
 type injecting struct{ in Injector }
 
 func (i injecting) around(c Call, do func() error, part func(int)) error {

@@ -195,3 +195,52 @@ func TestStoreCutAtEveryByte(t *testing.T) {
 		require.Equal(t, text[:n], string(b))
 	}
 }
+
+// Report 13: the process dies at any call of a row of puts and the machine goes
+// down: what was answered is there whole, the rest whole or not at all, and the
+// next run finishes the row.
+func TestDirCrashAtEveryCall(t *testing.T) {
+	row := []string{"owner/1", "offsets/1", "state/counts/0/1.1.delta", "state/counts/1/1.1.delta", "commits/1", "offsets/2", "commits/2"}
+	ctx := context.Background()
+	for k := 1; ; k++ {
+		m := vfs.NewMem()
+		var faults vfs.Faults
+		faults.Fail(vfs.Rule{K: k, Dead: true})
+		first := newDir(t, vfs.WithFaults(m, &faults), "/var/root", "t1")
+		answered := 0
+		for _, name := range row {
+			if putString(first, name, "content of "+name) != nil {
+				break
+			}
+			answered++
+		}
+		for seed := range uint64(4) {
+			after := newDir(t, m.CrashClone(rand.New(rand.NewPCG(seed, uint64(k))), 30*int(seed)), "/var/root", "t2")
+			for i, name := range row {
+				b, err := after.Get(ctx, name)
+				if err != nil {
+					require.ErrorIs(t, err, fs.ErrNotExist)
+					require.GreaterOrEqual(t, i, answered, "call %d: %s was answered and is lost", k, name)
+					require.NoError(t, putString(after, name, "content of "+name))
+					continue
+				}
+				require.LessOrEqual(t, i, answered, "%s was never begun", name)
+				require.Equal(t, "content of "+name, string(b))
+				require.ErrorIs(t, putString(after, name, "other"), fs.ErrExist)
+			}
+			list, err := after.List(ctx, "")
+			require.NoError(t, err)
+			require.Len(t, list, len(row))
+			left, err := after.Leftovers(ctx, "")
+			require.NoError(t, err)
+			for _, l := range left {
+				require.Equal(t, "t1", l.Tag)
+				require.NoError(t, after.Delete(ctx, l.Name))
+			}
+		}
+		if faults.Hits() == 0 {
+			require.Greater(t, k, 7*len(row))
+			break
+		}
+	}
+}
