@@ -21,6 +21,7 @@ type cluster struct {
 	mu      sync.Mutex
 	brokers map[int32]string
 	leaders map[TopicPartition]int32
+	best    string // the broker that answered last
 	idle    map[string][]*wire.Conn
 	closed  bool
 }
@@ -43,10 +44,12 @@ func (k *cluster) with(ctx context.Context, addr string, f func(*wire.Conn) erro
 			return err
 		}
 		c.Close()
+		if ctx.Err() != context.Canceled {
+			k.dropIdle(addr) // they may be dead as well, and to find out can take a timeout each
+		}
 		if !used || ctx.Err() != nil || silent(err) {
 			return err
 		}
-		k.dropIdle(addr)
 	}
 }
 
@@ -100,31 +103,42 @@ func (k *cluster) close() {
 	k.idle = map[string][]*wire.Conn{}
 }
 
-// addresses are the brokers to ask anything: those of the options first.
+// addresses are the brokers to ask anything: the one that answered last, those of
+// the options, then the others.
 func (k *cluster) addresses() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	out := slices.Clone(k.cfg.brokers)
-	for _, a := range k.brokers {
-		if !slices.Contains(out, a) {
+	var out []string
+	add := func(a string) {
+		if a != "" && !slices.Contains(out, a) {
 			out = append(out, a)
 		}
 	}
-	slices.Sort(out[len(k.cfg.brokers):])
+	add(k.best)
+	for _, a := range k.cfg.brokers {
+		add(a)
+	}
+	known := len(out)
+	for _, a := range k.brokers {
+		add(a)
+	}
+	slices.Sort(out[known:])
 	return out
 }
+
+// leastPatience is how long a broker gets at least when there are others to ask.
+const leastPatience = time.Second
 
 // metadata asks the first broker that answers about the topics, and learns.
 func (k *cluster) metadata(ctx context.Context) (*wire.Metadata, error) {
 	var errs []error
-	for _, addr := range k.addresses() {
-		var m *wire.Metadata
-		err := k.with(ctx, addr, func(c *wire.Conn) (err error) {
-			m, err = c.Metadata(ctx, k.cfg.topics)
-			return err
-		})
+	addrs := k.addresses()
+	// A broker that is silent must not use up the time of those that would answer.
+	patience := max(k.cfg.requestTimeout/time.Duration(len(addrs)), min(k.cfg.requestTimeout, leastPatience))
+	for _, addr := range addrs {
+		m, err := k.metadataOf(ctx, addr, patience)
 		if err == nil {
-			k.learn(m)
+			k.learn(m, addr)
 			return m, nil
 		}
 		errs = append(errs, err)
@@ -133,6 +147,16 @@ func (k *cluster) metadata(ctx context.Context) (*wire.Metadata, error) {
 		}
 	}
 	return nil, &brokersError{errs}
+}
+
+func (k *cluster) metadataOf(ctx context.Context, addr string, patience time.Duration) (m *wire.Metadata, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, tooLong(patience))
+	defer cancel()
+	err = k.with(ctx, addr, func(c *wire.Conn) (err error) {
+		m, err = c.Metadata(ctx, k.cfg.topics)
+		return err
+	})
+	return m, err
 }
 
 // brokersError is that no broker answered.
@@ -153,10 +177,10 @@ func (e *brokersError) Permanent() bool {
 	return !slices.ContainsFunc(e.errs, passing)
 }
 
-func (k *cluster) learn(m *wire.Metadata) {
+func (k *cluster) learn(m *wire.Metadata, from string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.brokers = m.Brokers
+	k.brokers, k.best = m.Brokers, from
 	for _, t := range m.Topics {
 		for _, p := range t.Partitions {
 			k.leaders[TopicPartition{t.Name, p.Number}] = p.Leader
@@ -193,10 +217,14 @@ type retrier struct {
 
 func (k *cluster) retrier() *retrier { return &retrier{limit: k.cfg.retryFor} }
 
+// A broker may not know a topic that was just made, or any topic when it has just
+// started: it is asked so often before that is believed.
+const unknownTries = 7
+
 // again waits before the next try; false means that there is none.
 func (r *retrier) again(ctx context.Context, err error) bool {
 	r.tries++
-	if !passing(err) || ctx.Err() != nil {
+	if ctx.Err() != nil || !passing(err) && !(errors.Is(err, ErrNoTopic) && r.tries < unknownTries) {
 		return false
 	}
 	now := clock.System().Now()

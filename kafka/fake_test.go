@@ -28,8 +28,9 @@ type fakeBroker struct {
 	// fault is asked before an answer: a code for the partition, and whether to
 	// close the connection, or to stay silent.
 	fault func(key int16, n int) (code int16, act string)
-	// bigAnswer makes a fetch answer claim that size.
-	cutTo int // batches are cut to so many bytes, as brokers before 0.10.1 do
+	// throttle is for how many milliseconds the next fetch is throttled, and how many.
+	throttle, throttled int
+	cutTo               int // batches are cut to so many bytes, as brokers before 0.10.1 do
 }
 
 type fakeLog struct {
@@ -316,6 +317,14 @@ func (b *fakeBroker) fetch(a []byte, version, code int16, q *cursor) []byte {
 	}
 	offset := q.i64()
 	l := b.logs[TopicPartition{name, number}]
+	if b.throttled > 0 {
+		b.throttled--
+		a = be.AppendUint32(a, uint32(b.throttle))
+		if version >= 7 {
+			a = append(a, 0, 0, 0, 0, 0, 0)
+		}
+		return be.AppendUint32(a, 0)
+	}
 	if code == 0 && (offset < l.start || offset > l.end) {
 		code = 1
 	}

@@ -26,15 +26,43 @@ func (e errBehind) Error() string {
 	return fmt.Sprintf("the log ends at offset %d now, before offset %d that was there when the batch was planned: were records lost by an unclean leader election?", e.end, e.want)
 }
 
+// errNoData is an answer without the partition. A broker that throttles a client by
+// a quota answers at once and with nothing, and reads nothing more from that
+// connection until the time has passed.
+type errNoData struct {
+	addr      string
+	throttled time.Duration
+}
+
+func (e errNoData) Error() string {
+	return fmt.Sprintf("broker %s: the answer has no data of the partition (throttled for %v)", e.addr, e.throttled)
+}
+
+const (
+	// longestThrottle bounds one wait for a quota, mostThrottles how many there are in
+	// a row: readers of several partitions share a quota, and one of them is first.
+	longestThrottle = time.Minute
+	mostThrottles   = 30
+)
+
 // fetch asks the leader for batches from an offset on, and tries again until it
-// gets an answer without an error or the limit passes. An answer without a byte is
-// taken only from a log that goes to until.
+// gets an answer without an error or the limit passes. To be throttled is no failure:
+// it waits as long as the broker says. An answer without a byte is taken only from a
+// log that goes to until.
 func (s *kafkaSource) fetch(ctx context.Context, p *part, offset, until int64, maxBytes int) (wire.FetchAnswer, error) {
 	r := s.cluster.retrier()
-	for {
+	for throttles := 0; ; {
 		a, addr, err := s.fetchOnce(ctx, p, offset, until, maxBytes)
 		if err == nil {
 			return a, nil
+		}
+		var none errNoData
+		if errors.As(err, &none) && none.throttled > 0 && throttles < mostThrottles {
+			throttles++
+			if err := pause(ctx, min(none.throttled, longestThrottle)); err != nil {
+				return a, err
+			}
+			continue
 		}
 		err = s.failure(ctx, p, offset, err)
 		if !r.again(ctx, err) {
@@ -54,7 +82,9 @@ func (s *kafkaSource) fetch(ctx context.Context, p *part, offset, until int64, m
 		}
 		// Whatever it was, the leader may be another one now. If the cluster cannot
 		// be asked, the next try tells.
-		if rerr := s.refresh(ctx, []*part{p}); rerr != nil && !passing(rerr) {
+		rerr := s.refresh(ctx, []*part{p})
+		unknown := errors.Is(rerr, ErrNoTopic) && r.tries < unknownTries
+		if rerr != nil && !passing(rerr) && !unknown {
 			return a, r.wrap(rerr, "fetch topic %q partition %d offset %d", p.Topic, p.Partition, offset)
 		}
 	}
@@ -79,11 +109,7 @@ func (s *kafkaSource) fetchOnce(ctx context.Context, p *part, offset, until int6
 	case a.Err != nil:
 		return a, addr, fmt.Errorf("broker %s: %w", addr, a.Err)
 	case a.Missing:
-		// A broker that throttles answers at once and with nothing.
-		if err := pause(ctx, a.Throttle); err != nil {
-			return a, addr, err
-		}
-		return a, addr, fmt.Errorf("broker %s: the answer has no data of the partition (throttled for %v)", addr, a.Throttle)
+		return a, addr, errNoData{addr, a.Throttle}
 	}
 	end := a.HighWatermark
 	if !s.cfg.dirty && a.LastStable >= 0 {
@@ -110,17 +136,14 @@ func (s *kafkaSource) failure(ctx context.Context, p *part, offset int64, err er
 	return &OffsetRangeError{p.Topic, p.Partition, offset, have[0].earliest, have[0].latest}
 }
 
-// pause waits, at most a second.
+// pause waits.
 func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	timer := clock.System().NewTimer(min(d, time.Second))
+	timer := clock.System().NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C():
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 }

@@ -17,7 +17,7 @@ func (s *kafkaSource) Read(ctx context.Context, r source.Range, emit func(offset
 		return err
 	}
 	x := &reading{s: s, p: p, until: r.Until, next: r.From, emit: emit, d: s.decoders.Get()}
-	defer s.decoders.Put(x.d)
+	defer s.release(x.d)
 	for x.next < r.Until {
 		if err := x.step(ctx); err != nil {
 			return err
@@ -25,6 +25,12 @@ func (s *kafkaSource) Read(ctx context.Context, r source.Range, emit func(offset
 	}
 	s.measured(p, x.records, x.bytes, r.Until-r.From, x.last, x.wire)
 	return nil
+}
+
+// release gives a decoder to the next Read, without the buffers of this one.
+func (s *kafkaSource) release(d *decoder) {
+	d.batch.Reset(nil, 0, false, nil, int(s.cfg.maxBatchBytes))
+	s.decoders.Put(d)
 }
 
 // readable checks that the range was planned.

@@ -77,14 +77,16 @@ func (s *kafkaSource) learnAhead(ctx context.Context, moves []move, take []int64
 }
 
 // sample measures the records at an offset: their mean size and how many there
-// were. Where there is none the size is 0: unknown.
+// were. Where nothing but holes, markers and aborted records comes, it is the size
+// that an offset is sent with, else many small batches would go to pass over them;
+// where nothing comes at all it is 0: unknown.
 func (s *kafkaSource) sample(ctx context.Context, p *part, offset int64) (size float64, n int64, err error) {
 	a, err := s.fetch(ctx, p, offset, offset+1, sampleBytes)
 	if err != nil {
 		return 0, 0, err
 	}
 	d := s.decoders.Get()
-	defer s.decoders.Put(d)
+	defer s.release(d)
 	d.batch.Reset(a.Batches, offset, !s.cfg.dirty, a.Aborted, int(s.cfg.maxBatchBytes))
 	var r batch.Record
 	for {
@@ -98,7 +100,8 @@ func (s *kafkaSource) sample(ctx context.Context, p *part, offset int64) (size f
 	}
 	n, bytes := d.batch.Seen()
 	if n == 0 {
-		return 0, 0, nil
+		sent, offsets := batch.Span(a.Batches)
+		return float64(sent) / float64(max(offsets, 1)), 0, nil
 	}
 	return float64(bytes) / float64(n), n, nil
 }

@@ -109,9 +109,6 @@ func (d tooLong) Error() string { return fmt.Sprintf("no answer within %v", time
 // Timeout tells it apart from other failures, as in net.Error.
 func (d tooLong) Timeout() bool { return true }
 
-// A topic that was just made is not known to every broker at once.
-const newTopicTries = 7
-
 // find lists the partitions.
 func (s *kafkaSource) find(ctx context.Context, k *cluster) ([]*part, error) {
 	r := k.retrier()
@@ -125,12 +122,7 @@ func (s *kafkaSource) find(ctx context.Context, k *cluster) ([]*part, error) {
 			err = before // says more than that the time is over
 		}
 		before = err
-		missing := errors.Is(err, ErrNoTopic)
-		wait := err
-		if missing && r.tries < newTopicTries {
-			wait = errNoLeader // passes
-		}
-		if !r.again(ctx, wait) {
+		if !r.again(ctx, err) {
 			return nil, r.wrap(err, "open topics %s at %s", strings.Join(s.cfg.topics, ", "), strings.Join(s.cfg.brokers, ", "))
 		}
 	}

@@ -26,7 +26,7 @@ func open(t *testing.T, b *fakeBroker, last *source.Plan, opts ...SourceOption) 
 }
 
 func made(b *fakeBroker, opts ...SourceOption) *kafkaSource {
-	all := append([]SourceOption{Brokers(b.addr()), Topics("t"), FromEarliest(), RetryFor(300 * time.Millisecond), RequestTimeout(300 * time.Millisecond)}, opts...)
+	all := append([]SourceOption{Brokers(b.addr()), Topics("t"), FromEarliest(), RetryFor(300 * time.Millisecond)}, opts...)
 	switch s := NewSource(all...).(type) {
 	case ending:
 		return s.kafkaSource

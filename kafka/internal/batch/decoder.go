@@ -103,6 +103,16 @@ func (d *Decoder) Offset() int64 { return d.next }
 // and how many bytes they took after decompression.
 func (d *Decoder) Seen() (records, bytes int64) { return d.records, d.bytes }
 
+// Held is how many bytes of answers and of decompressed batches the decoder keeps in
+// memory, without a scratch buffer of a few mebibytes.
+func (d *Decoder) Held() int {
+	held := cap(d.rest) + cap(d.recs)
+	if cap(d.scratch) > keepScratch {
+		held += cap(d.scratch)
+	}
+	return held
+}
+
 // Need is how many bytes the batch that was cut at the end of the answer has in
 // all; 0 if the answer ends with a whole batch or within a batch's length.
 func (d *Decoder) Need() int {

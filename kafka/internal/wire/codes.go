@@ -32,7 +32,7 @@ func (e Error) Unwrap() error { return kafkago.Error(e) }
 // broker.
 func (e Error) Retriable() bool {
 	switch e {
-	case 3, 5, 6, 7, 8, 9, 13, 14, 15, 16, 19, 20, 41, 56, 72, 74, 75, 76, 78, 89, 100, 103:
+	case 3, 5, 6, 7, 8, 9, 13, 14, 15, 16, 19, 20, 41, 56, 72, 74, 75, 78, 89, 100, 103:
 		return true
 	}
 	return e == -1

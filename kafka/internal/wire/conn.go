@@ -211,7 +211,10 @@ func (c *Conn) exchange(ctx context.Context, request []byte, most int) ([]byte, 
 	if id := int32(binary.BigEndian.Uint32(head[4:])); id != c.last {
 		return nil, &AlienError{c.addr, fmt.Sprintf("it answered %q", head[:])}
 	}
-	if size < 0 || size > most {
+	if size < 0 {
+		return nil, &AlienError{c.addr, fmt.Sprintf("its answer has the impossible length %d", size+4)}
+	}
+	if size > most {
 		return nil, &SizeError{Addr: c.addr, Size: size, Most: most}
 	}
 	return c.body(ctx, size)

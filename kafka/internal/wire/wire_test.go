@@ -156,6 +156,21 @@ func TestAnswerTooLarge(t *testing.T) {
 	require.ErrorContains(t, err, "the limit is 20")
 }
 
+// TestNegativeLength: it is no record that is too large.
+func TestNegativeLength(t *testing.T) {
+	here, there := net.Pipe()
+	defer there.Close()
+	c := &Conn{addr: "test:1", timeout: time.Second, net: here, owner: here, versions: map[int16][2]int16{1: {4, 11}}}
+	go func() {
+		there.Read(make([]byte, 1000))
+		there.Write([]byte{0xff, 0xff, 0xff, 0, 0, 0, 0, 1})
+	}()
+	_, err := c.Fetch(t.Context(), FetchRequest{MaxAnswer: 20})
+	require.ErrorAs(t, err, new(*AlienError))
+	require.ErrorContains(t, err, "the impossible length -256")
+	require.True(t, c.Broken())
+}
+
 func TestCancelledBeforeTheRequest(t *testing.T) {
 	c := speaking(t, 5)
 	ctx, cancel := context.WithCancel(t.Context())
