@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -322,4 +323,40 @@ func TestEmitErrorComesBack(t *testing.T) {
 	require.NoError(t, err)
 	stop := errors.New("stop")
 	require.Equal(t, stop, s.Read(t.Context(), p.Ranges[0], func(int64, Record) error { return stop }))
+}
+
+// TestNothingIsPassedOverUnseen: an old message and a batch with a damaged header
+// before good batches are errors, not holes.
+func TestNothingIsPassedOverUnseen(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	old := make([]byte, 400) // a message of format v1: offset, size, checksum, magic, attributes, time, null key
+	binary.BigEndian.PutUint32(old[8:], 400-12)
+	old[16] = 1
+	copy(old[18:], "\x00\x00\x01\x9a\xff\xff\xff\xff\xff\xff\xff\xff")
+	damaged := batchtest.Values(0, long).Append(nil)
+	damaged[23] = 0xff // its last offset lies before its first
+	short := batchtest.Values(0, "a", "b", long).Append(nil)
+	short[26] = 0 // it ends at its first record
+	for name, c := range map[string]struct {
+		first []byte
+		from  int64
+		err   error
+	}{
+		"old format":           {old, 0, ErrOldFormat},
+		"last before first":    {damaged, 0, ErrCorrupt},
+		"last before position": {short, 2, ErrCRC},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFake(t)
+			l := b.log("t", 0)
+			l.raw, l.end, l.stable = batchtest.Values(3, "c", "d").Append(c.first), 5, 5
+			s := open(t, b, nil, FromOffsets(map[TopicPartition]int64{{"t", 0}: c.from}))
+			p, err := s.Plan(t.Context(), source.Limits{})
+			require.NoError(t, err)
+			var got []string
+			err = s.Read(t.Context(), p.Ranges[0], func(_ int64, v Record) error { got = append(got, v.Text()); return nil })
+			require.ErrorIs(t, err, c.err, "%v", got)
+			require.Empty(t, got)
+		})
+	}
 }

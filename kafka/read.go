@@ -86,7 +86,7 @@ func (x *reading) step(ctx context.Context) error {
 	}
 	before := x.next
 	d := &x.d.batch
-	d.Reset(batch.Trim(a.Batches, x.next, x.until), x.next, !x.s.cfg.dirty, a.Aborted, int(x.s.cfg.maxBatchBytes))
+	d.Reset(batch.Trim(a.Batches, x.until), x.next, !x.s.cfg.dirty, a.Aborted, int(x.s.cfg.maxBatchBytes))
 	if err := x.deliver(); err != nil {
 		return err
 	}

@@ -185,11 +185,11 @@ func (d *Decoder) batch() (bool, error) {
 			return false, d.fail(ErrCorrupt, "last offset is %d behind the first", delta)
 		}
 		d.last = d.base + delta
-		if d.last < d.next {
-			continue // below the offset that was asked for
-		}
 		if crc32.Checksum(b[atAttr:], castagnoli) != be.Uint32(b[atCRC:]) && !sabotage.On("no-crc") {
 			return false, d.fail(ErrCRC, "%d bytes", len(b))
+		}
+		if d.last < d.next {
+			continue // below the offset that was asked for
 		}
 		ok, err := d.enter(b)
 		if ok || err != nil {
@@ -257,35 +257,30 @@ func Span(data []byte) (bytes, offsets int64) {
 	return bytes, max(0, last-first+1)
 }
 
-// Trim cuts off the batches that hold no offset in [from, until), and the batch that
-// is not whole, if there is a whole one to keep. Where much is cut off, the rest
-// moves to a buffer of its own: records keep their buffer in memory.
-func Trim(data []byte, from, until int64) []byte {
-	begin, end := -1, 0
+// Trim cuts off the batches that begin at until or later, and the batch that is not
+// whole, if there is a whole one to keep. Where much is cut off, the rest moves to a
+// buffer of its own: records keep their buffer in memory. What lies at the begin
+// stays, whatever its header says: the decoder checks it before it passes over it.
+func Trim(data []byte, until int64) []byte {
+	end := 0
 	walk(data, func(at, size int, base, last int64) {
-		if last >= from && base < until {
-			if begin < 0 {
-				begin = at
-			}
+		if at == end && base < until {
 			end = at + size
 		}
 	})
-	if begin < 0 || end <= begin {
-		return data
-	}
-	if kept := data[begin:end]; len(kept) < len(data)/4*3 {
-		return bytes.Clone(kept)
+	if end > 0 && end < len(data)/4*3 {
+		return bytes.Clone(data[:end])
 	}
 	return data
 }
 
-// walk visits the whole batches by their headers.
+// walk visits the whole batches by their headers, up to one of another format.
 func walk(data []byte, visit func(at, size int, base, last int64)) {
 	be := binary.BigEndian
 	for at := 0; len(data)-at >= headerSize; {
 		b := data[at:]
 		size := int64(int32(be.Uint32(b[atLength:]))) + lengthFrom
-		if size < headerSize || size > int64(len(b)) {
+		if size < headerSize || size > int64(len(b)) || b[atMagic] != 2 {
 			return
 		}
 		base := int64(be.Uint64(b))

@@ -206,15 +206,17 @@ func TestTrim(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	one, two, three := bt.Values(0, long), bt.Values(1, long, long), bt.Values(3, long)
 	data := join(one, two, three)
-	require.Equal(t, two.Append(nil), Trim(data, 1, 3))
-	require.Equal(t, two.Append(nil), Trim(data, 2, 3))
-	require.NotSame(t, &data[len(one.Append(nil))], &Trim(data, 1, 3)[0], "in a buffer of its own")
-	require.Same(t, &data[0], &Trim(data, 0, 4)[0], "nothing to win")
-	require.Equal(t, one.Append(nil), Trim(join(one, two)[:1800], 0, 4), "without the batch that was cut")
+	require.Equal(t, one.Append(nil), Trim(data, 1))
+	require.Equal(t, join(one, two), Trim(join(one, two, three, three), 3))
+	require.NotSame(t, &data[0], &Trim(data, 1)[0], "in a buffer of its own")
+	require.Same(t, &data[0], &Trim(data, 4)[0], "nothing to win")
+	require.Equal(t, one.Append(nil), Trim(join(one, two)[:1800], 4), "without the batch that was cut")
 	cut := data[:500]
-	require.Same(t, &cut[0], &Trim(cut, 0, 4)[0], "no whole batch: its length is needed")
-	require.Equal(t, data, Trim(data, 50, 60), "nothing of it is needed")
-	require.Empty(t, Trim(nil, 0, 1))
+	require.Same(t, &cut[0], &Trim(cut, 4)[0], "no whole batch: its length is needed")
+	require.Equal(t, data, Trim(data, 0), "nothing of it is needed")
+	require.Empty(t, Trim(nil, 1))
+	data[16] = 1
+	require.Same(t, &data[0], &Trim(data, 1)[0], "an old format is for the decoder to tell")
 }
 
 func TestDamage(t *testing.T) {
