@@ -12,8 +12,8 @@ import (
 type Compression uint8
 
 // The compressions; the numbers are those in files. Measured on keys of 16
-// bytes with int64 states: S2 makes files 0.7 times as long for 1.5 times the
-// time of None, Zstd 0.35 times as long for about 4 times.
+// bytes with int64 states: S2 makes files 0.74 times as long for 1.5 times the
+// time of None, Zstd 0.37 times as long for 2.6 times; loading differs by 15 %.
 const (
 	None Compression = 0
 	S2   Compression = 1

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sample gives a small file of every kind with all that a file can hold.
+// samples gives a small file of every kind, with all that a file can hold.
 func samples(t require.TestingT, c Compression) map[Kind][]byte {
 	k := newKit[string, string](t)
 	m := newMap[string, string](t)
@@ -36,8 +36,7 @@ func named(err error) bool {
 }
 
 // refused demands that the bytes are refused by loading and by verifying.
-func refused(t *testing.T, kind Kind, file []byte, what string, at int) {
-	k := newKit[string, string](t)
+func refused(t *testing.T, k *kit[string, string], kind Kind, file []byte, what string, at int) {
 	version := int64(1)
 	if kind == Delta {
 		version = 2
@@ -55,12 +54,13 @@ func refused(t *testing.T, kind Kind, file []byte, what string, at int) {
 // TestEveryByteFlipped: each bit of a file counts (design 11: any damaged byte is found).
 func TestEveryByteFlipped(t *testing.T) {
 	compressions(t, func(t *testing.T, c Compression) {
+		k := newKit[string, string](t)
 		for kind, file := range samples(t, c) {
 			for at := range file {
 				for _, mask := range []byte{0x01, 0x80, 0xff} {
 					bad := bytes.Clone(file)
 					bad[at] ^= mask
-					refused(t, kind, bad, "flip", at)
+					refused(t, k, kind, bad, "flip", at)
 				}
 			}
 		}
@@ -70,12 +70,13 @@ func TestEveryByteFlipped(t *testing.T) {
 // TestEveryLength: a file cut anywhere, or with bytes after its end, is refused (report 13).
 func TestEveryLength(t *testing.T) {
 	compressions(t, func(t *testing.T, c Compression) {
+		k := newKit[string, string](t)
 		for kind, file := range samples(t, c) {
 			for n := range file {
-				refused(t, kind, file[:n], "cut", n)
+				refused(t, k, kind, file[:n], "cut", n)
 			}
 			for _, more := range [][]byte{{0}, {0xff}, make([]byte, frameLen), file} {
-				refused(t, kind, append(bytes.Clone(file), more...), "extended", len(file))
+				refused(t, k, kind, append(bytes.Clone(file), more...), "extended", len(file))
 			}
 		}
 	})
