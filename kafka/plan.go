@@ -32,7 +32,7 @@ func (s *kafkaSource) Plan(ctx context.Context, l source.Limits) (source.Plan, e
 	}
 	moves, lags := make([]move, len(parts)), make([]int64, len(parts))
 	for i, p := range parts {
-		if moves[i], err = s.move(ctx, p, spans[i]); err != nil {
+		if moves[i], err = s.move(ctx, p, &spans[i]); err != nil {
 			return source.Plan{}, err
 		}
 		lags[i] = spans[i].latest - moves[i].from
@@ -54,8 +54,9 @@ func (s *kafkaSource) Plan(ctx context.Context, l source.Limits) (source.Plan, e
 	return plan, nil
 }
 
-// move finds where a partition stands, the first time by the start options.
-func (s *kafkaSource) move(ctx context.Context, p *part, have span) (move, error) {
+// move finds where a partition stands, the first time by the start options. It mends
+// have where a leader did not know its end yet.
+func (s *kafkaSource) move(ctx context.Context, p *part, have *span) (move, error) {
 	m := move{p: p, from: p.next, stop: p.stop}
 	if !p.placed {
 		explicit, named := s.cfg.offsets[p.TopicPartition]
@@ -77,7 +78,7 @@ func (s *kafkaSource) move(ctx context.Context, p *part, have span) (move, error
 		if err != nil {
 			return m, err
 		}
-		have = settled
+		*have = settled
 	}
 	if s.cfg.toEnd && m.stop < 0 {
 		m.stop = max(have.latest, m.from)
@@ -85,10 +86,14 @@ func (s *kafkaSource) move(ctx context.Context, p *part, have span) (move, error
 	return m, nil
 }
 
-// settled waits a little for the end to reach from.
+// settled waits for the end to reach from. Where the topic's id says that it is the
+// same topic, the leader will know its end when its followers have told it theirs;
+// else the topic may have been made again, and that should be told soon.
 func (s *kafkaSource) settled(ctx context.Context, p *part, from int64) (span, error) {
 	r := s.cluster.retrier()
-	r.limit = min(r.limit, settleFor)
+	if p.id == "" || !p.placed {
+		r.limit = min(r.limit, settleFor)
+	}
 	for {
 		have, err := s.spans(ctx, []*part{p}, func(*part) bool { return true })
 		if err != nil {

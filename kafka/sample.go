@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// settleFor bounds the wait for a new leader to know its end.
+	// settleFor bounds the wait for a new leader to know its end, where that may not
+	// be the reason.
 	settleFor = time.Second
 	// sampleBytes is what one sample asks for.
 	sampleBytes = 64 << 10

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statemill/statemill/internal/clock"
 	"github.com/statemill/statemill/kafka/internal/batchtest"
 	"github.com/statemill/statemill/kafka/internal/wire"
 	"github.com/statemill/statemill/source"
@@ -163,4 +164,27 @@ func TestThrottledReadsWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-asked; cancel() }()
 	require.ErrorIs(t, read(ctx), context.Canceled)
+}
+
+// TestNewLeaderLearnsItsEnd: a leader that was just elected may tell an end from
+// before the position for longer than a moment; the topic's id says that it is the
+// same topic.
+func TestNewLeaderLearnsItsEnd(t *testing.T) { // report 28
+	b := newFake(t)
+	l := b.log("t", 0, batchtest.Values(0, "a", "b", "c"))
+	s := open(t, b, nil, RetryFor(time.Minute))
+	readAll(t, s, source.Limits{Records: 2})
+	began, asked := clock.System().Now(), 0
+	b.mu.Lock()
+	l.end, l.stable = 1, 1
+	b.fault = func(key int16, _ int) (int16, string) {
+		if asked++; clock.System().Now().Sub(began) > settleFor*3/2 {
+			l.end, l.stable = 3, 3
+		}
+		return 0, ""
+	}
+	b.mu.Unlock()
+	_, got := readAll(t, s, source.Limits{})
+	require.Equal(t, []string{"0@2=c"}, got)
+	require.Greater(t, asked, 3)
 }
