@@ -134,10 +134,9 @@ func StopAtEnd() SourceOption { return sourceOption(func(c *config) { c.toEnd = 
 
 // MaxBatchBytes bounds the bytes of one batch over all partitions, after
 // decompression; default 256 MiB, from 1 KiB to 1 TiB. How many records that is, is
-// judged from the size of those read before and, where that tells too little, from
-// samples of 64 KiB (or one record batch) at two or three places of the range. So a
-// batch may be larger where sizes jump between the samples, and where a single
-// record is larger. A job may hold the records of two batches at once, the running
+// judged from the size of those read before and from samples of 4 or 64 KiB (or one
+// record batch) at one to three places of the range. So a batch may be larger where
+// sizes jump between the samples, and where a single record is larger. A job may hold the records of two batches at once, the running
 // one and the one before: give a batch at most half of the memory that you have.
 //
 // It also bounds what one record batch of the broker may take, compressed or not: a

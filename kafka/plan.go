@@ -122,7 +122,7 @@ func (s *kafkaSource) take(ctx context.Context, moves []move, lags []int64, l so
 	s.mu.Unlock()
 	budget := float64(s.cfg.maxBatchBytes)
 	take := source.Share(lags, l)
-	if sabotage.On("bytes-not-capped") || bytesOf(take, sizes) <= budget && s.trusts(moves, take) {
+	if sabotage.On("bytes-not-capped") || bytesOf(take, sizes) <= budget && s.cannotMatter(take) {
 		return take, nil
 	}
 	if err := s.learnFirst(ctx, moves, take, sizes); err != nil {

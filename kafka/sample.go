@@ -14,23 +14,22 @@ const (
 	settleFor = time.Second
 	// sampleBytes is what one sample asks for.
 	sampleBytes = 64 << 10
+	// glanceBytes is what one asks for where the size is known from before.
+	glanceBytes = 4 << 10
 	// samplers is how many samples are taken at once.
 	samplers = 8
 	// reach is how much further than what was measured sizes are believed.
 	reach = 2
 )
 
-// trusts says that the known sizes tell enough about ranges of take offsets.
-func (s *kafkaSource) trusts(moves []move, take []int64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// cannotMatter says that so few offsets keep within the budget whatever their records
+// are.
+func (s *kafkaSource) cannotMatter(take []int64) bool {
 	total := int64(0)
-	for i, m := range moves {
-		if take[i] > reach*m.p.trusted {
-			total += take[i]
-		}
+	for _, n := range take {
+		total += n
 	}
-	return total <= s.cfg.maxBatchBytes/largeRecord // cannot matter
+	return total <= s.cfg.maxBatchBytes/largeRecord
 }
 
 // learnFirst samples the partitions of unknown size where they are to be read next.
@@ -39,7 +38,7 @@ func (s *kafkaSource) learnFirst(ctx context.Context, moves []move, take []int64
 		if take[i] == 0 || sizes[i] != 0 {
 			return nil
 		}
-		size, n, err := s.sample(ctx, moves[i].p, moves[i].from)
+		size, n, err := s.sample(ctx, moves[i].p, moves[i].from, sampleBytes)
 		if err != nil {
 			return err
 		}
@@ -51,19 +50,24 @@ func (s *kafkaSource) learnFirst(ctx context.Context, moves []move, take []int64
 	})
 }
 
-// learnAhead samples in the middle and near the end of ranges that go far beyond
-// what was measured; the largest size counts.
+// learnAhead samples in the middle and near the end of ranges that go far beyond what
+// was measured, and a little near the end of others: what was read before tells
+// nothing of a producer that has begun to send large records. The largest size counts.
 func (s *kafkaSource) learnAhead(ctx context.Context, moves []move, take []int64, sizes []float64) error {
 	return pool.Run(ctx, samplers, len(moves), func(ctx context.Context, _, i int) error {
+		if take[i] == 0 {
+			return nil
+		}
 		m := moves[i]
 		s.mu.Lock()
 		known := take[i] <= reach*m.p.trusted
 		s.mu.Unlock()
+		places, bytes := []int64{take[i] / 2, take[i] - take[i]/16 - 1}, sampleBytes
 		if known {
-			return nil
+			places, bytes = places[1:], glanceBytes
 		}
-		for _, ahead := range []int64{take[i] / 2, take[i] - take[i]/16 - 1} {
-			size, _, err := s.sample(ctx, m.p, m.from+ahead)
+		for _, ahead := range places {
+			size, _, err := s.sample(ctx, m.p, m.from+ahead, bytes)
 			if err != nil {
 				return err
 			}
@@ -81,8 +85,8 @@ func (s *kafkaSource) learnAhead(ctx context.Context, moves []move, take []int64
 // were. Where nothing but holes, markers and aborted records comes, it is the size
 // that an offset is sent with, else many small batches would go to pass over them;
 // where nothing comes at all it is 0: unknown.
-func (s *kafkaSource) sample(ctx context.Context, p *part, offset int64) (size float64, n int64, err error) {
-	a, err := s.fetch(ctx, p, offset, offset+1, sampleBytes)
+func (s *kafkaSource) sample(ctx context.Context, p *part, offset int64, most int) (size float64, n int64, err error) {
+	a, err := s.fetch(ctx, p, offset, offset+1, most)
 	if err != nil {
 		return 0, 0, err
 	}

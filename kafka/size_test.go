@@ -62,6 +62,23 @@ func TestBytesAreCappedFromTheFirstBatchOn(t *testing.T) {
 }
 
 // TestSmallInputIsNotSampled: what cannot matter costs no request.
+// TestLargeRecordsAfterManySmallOnes: what was read before tells nothing of a burst of
+// large records. // report 29
+func TestLargeRecordsAfterManySmallOnes(t *testing.T) {
+	b := newFake(t)
+	small := many(0, 20, 1000, 10)
+	b.log("t", 0, small...)
+	const most = 2 << 20
+	s := open(t, b, nil, MaxBatchBytes(most))
+	require.Len(t, epochs(t, s, source.Limits{}), 1)
+	b.log("t", 0, append(small, many(20000, 200, 3, 20<<10)...)...)
+	sizes := epochs(t, s, source.Limits{})
+	require.Greater(t, len(sizes), 4)
+	for i, n := range sizes {
+		require.LessOrEqual(t, n, most*3/2, "batch %d of %v", i, sizes)
+	}
+}
+
 func TestSmallInputIsNotSampled(t *testing.T) {
 	b := newFake(t)
 	b.log("t", 0, many(0, 1, 10, 10)...)
