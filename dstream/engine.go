@@ -2,24 +2,28 @@ package dstream
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
 // The run is the harness.Engine of its context.
 
 // State gives the committed state of an operator.
-func (r *run) State(operator string) (any, error) {
-	n, err := r.operator(operator)
+func (r *run) State(operator string) (any, error) { return r.Sample(operator, math.MaxInt) }
+
+// Sample gives at most n keys of the committed state of an operator.
+func (r *run) Sample(operator string, n int) (any, error) {
+	op, err := r.operator(operator)
 	if err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
-	rows, err := n.op.hold()
+	rows, err := op.op.hold()
 	r.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	return rows()
+	return rows(n)
 }
 
 func (r *run) operator(name string) (*node, error) {

@@ -117,9 +117,10 @@ type statefulNode interface {
 	commit()
 	// progress tells about the version of the running batch.
 	progress() OperatorProgress
-	// hold gives the current version's rows as []harness.StateRow[K, S] when the
-	// returned function is called; the run's mu is held for hold alone.
-	hold() (rows func() (any, error), err error)
+	// hold gives at most n of the current version's rows as
+	// []harness.StateRow[K, S] when the returned function is called; the run's mu is
+	// held for hold alone.
+	hold() (rows func(n int) (any, error), err error)
 }
 
 // statefulOp is a stateful operator in a run.
@@ -241,20 +242,23 @@ func (o *statefulOp[K, V, S, M]) progress() OperatorProgress {
 	return p
 }
 
-func (o *statefulOp[K, V, S, M]) hold() (func() (any, error), error) {
+func (o *statefulOp[K, V, S, M]) hold() (func(n int) (any, error), error) {
 	if o.current == nil {
-		return func() (any, error) { return []harness.StateRow[K, S]{}, nil }, nil
+		return func(int) (any, error) { return []harness.StateRow[K, S]{}, nil }, nil
 	}
 	current := o.current
 	held := current.StateTimes() // holds the state alone: the outputs may be forgotten
 	if err := held.Retain(); err != nil {
 		return nil, err
 	}
-	return func() (any, error) {
+	return func(n int) (any, error) {
 		defer held.Release()
 		rows := []harness.StateRow[K, S]{}
 		for i, rec := range current.Records() {
 			for k, e := range rec.StateMap.All() {
+				if len(rows) == n {
+					return rows, nil
+				}
 				t := e.Time
 				if current.Keyed() {
 					deadline, has, state := staterdd.UnpackDeadline(t)

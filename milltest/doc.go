@@ -40,9 +40,22 @@
 // about it. But it must be looked at with [Kit.Err]; one that was not fails the
 // test at the next look at outputs or state, or at its end.
 //
+// # States that pin their input
+//
+// A state that keeps a string or a byte slice cut out of an input record keeps
+// the whole buffer alive that the record was fetched in. The kit finds these: at
+// State, StateTimes and the end of the test it looks for texts within states that
+// lie in the memory of a record given to an [In], and warns by t.Logf, once an
+// operator; [Kit.Warnings] lists the warnings. Copy what a state keeps with
+// strings.Clone or bytes.Clone. (Keys need no copy: the operator has made one.) It
+// looks at the first 100 000 records of each input and 100 000 states of each
+// operator, and does not see what is cut out of a text that the job made itself
+// of a record. So that nothing else shares them, strings and byte slices of
+// records, also in exported fields of structs, are copied when the test gives
+// them.
+//
 // # What it does not do
 //
 // It keeps no state outside memory: a crash and a restart on a checkpoint come
-// with durable versions. It does not warn yet about a state that keeps a
-// substring of its input record and so pins the whole of it.
+// with durable versions.
 package milltest

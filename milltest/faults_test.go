@@ -142,6 +142,7 @@ func TestStartErrors(t *testing.T) {
 type fakeTB struct {
 	testing.TB
 	failed   []string
+	logged   []string
 	cleanups []func()
 }
 
@@ -149,6 +150,9 @@ func (f *fakeTB) Helper()          {}
 func (f *fakeTB) Cleanup(c func()) { f.cleanups = append(f.cleanups, c) }
 func (f *fakeTB) Errorf(format string, args ...any) {
 	f.failed = append(f.failed, fmt.Sprintf(format, args...))
+}
+func (f *fakeTB) Logf(format string, args ...any) {
+	f.logged = append(f.logged, fmt.Sprintf(format, args...))
 }
 func (f *fakeTB) Fatalf(format string, args ...any) {
 	f.Errorf(format, args...)

@@ -17,6 +17,7 @@ func Input[T any](k *Kit, name string) *In[T] {
 	s := &script[T]{name: name}
 	s.partition(0)
 	k.h.ReplaceSource(name, s)
+	k.pins.inputs = append(k.pins.inputs, s)
 	return &In[T]{k: k, s: s, parts: 1}
 }
 
@@ -94,9 +95,9 @@ func (in *In[T]) Gap(partition int, n int64) *In[T] {
 func (in *In[T]) Backlog(partition int, records ...T) *In[T] {
 	in.s.mu.Lock()
 	defer in.s.mu.Unlock()
-	p := in.s.partition(partition)
+	in.s.partition(partition)
 	for _, v := range records {
-		p.add(v)
+		in.s.add(partition, v)
 	}
 	return in
 }

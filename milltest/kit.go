@@ -37,6 +37,7 @@ type Kit struct {
 
 	startErr error // the job, its validation or its start failed
 	stopped  bool
+	pins     pins
 
 	mu       sync.Mutex // protects what the run's goroutines write too
 	errSeen  bool
@@ -56,6 +57,7 @@ func New(t testing.TB, interval time.Duration, job dstream.Job, opts ...dstream.
 		clock:   clock.NewManual(time.Unix(0, 0).UTC()),
 		waitFor: patience,
 		outputs: map[string]*captured{},
+		pins:    pins{looked: map[string]int{}, warned: map[string]bool{}},
 	}
 	k.h.RetryAtOnce()
 	k.h.OnOutput(k.onOutput)
@@ -223,8 +225,10 @@ func (k *Kit) stop() error {
 // kit has no call of its own for; nil before the start.
 func (k *Kit) Context() *dstream.StreamingContext { return k.ssc }
 
-// cleanup ends the run and reports an error that the test has not looked at.
+// cleanup ends the run, reports an error that the test has not looked at, and
+// looks at the states once more.
 func (k *Kit) cleanup() {
+	defer k.lookAtAllStates()
 	k.releaseAll() // a blocked output would keep the run from stopping
 	unseen := k.unseen()
 	err := k.stop()

@@ -3,9 +3,11 @@ package milltest
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
+	"unsafe"
 
 	"github.com/statemill/statemill/source"
 )
@@ -23,6 +25,10 @@ type script[T any] struct {
 	ended   bool // the test said that nothing more will come
 	reads   faults
 	plans   faults
+
+	pieces []piece // the memory of the records, see pins
+	looked int     // at so many records, for it
+	walk   textWalk
 }
 
 // partition is the log of one partition. Offsets grow by one a record, more
@@ -61,10 +67,33 @@ func (s *script[T]) partition(i int) *partition[T] {
 	return s.parts[i]
 }
 
-func (p *partition[T]) add(v T) {
+// add appends a record. Its texts become the record's own, as far as they can be
+// copied in place: then a state that refers to one has it from the record. mu is
+// held.
+func (s *script[T]) add(part int, v T) {
+	p := s.parts[part]
 	p.offsets = append(p.offsets, p.end)
 	p.values = append(p.values, v)
+	if s.looked < pinLimit {
+		s.looked++
+		s.walk.left = walkLimit
+		s.walk.visit = func(_ reflect.Value, at unsafe.Pointer, n int, own bool) bool {
+			begin := uintptr(at)
+			s.pieces = append(s.pieces, piece{begin: begin, end: begin + uintptr(n), own: own, input: s.name, part: part, offset: p.end})
+			return false
+		}
+		s.walk.walk(reflect.ValueOf(&p.values[len(p.values)-1]).Elem(), 0, true)
+	}
 	p.end++
+}
+
+// newPieces gives the memory of the records added since the last call.
+func (s *script[T]) newPieces() []piece {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fresh := s.pieces
+	s.pieces = nil
+	return fresh
 }
 
 // push queues one batch, cut into n partitions as evenly as can be: partition i
@@ -73,9 +102,9 @@ func (s *script[T]) push(records []T, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range n {
-		p := s.partition(i)
+		s.partition(i)
 		for _, v := range records[i*len(records)/n : (i+1)*len(records)/n] {
-			p.add(v)
+			s.add(i, v)
 		}
 	}
 	for _, p := range s.parts {

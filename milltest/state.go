@@ -2,6 +2,7 @@ package milltest
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/statemill/statemill/internal/harness"
@@ -54,5 +55,6 @@ func stateRows[K comparable, S any](k *Kit, op string) []harness.StateRow[K, S] 
 		var want []harness.StateRow[K, S]
 		k.t.Fatalf("milltest: state of %q: it holds %s, not %s", op, fmt.Sprintf("%T", v), fmt.Sprintf("%T", want))
 	}
+	k.pins.looked[op] += k.lookAtStates(op, reflect.ValueOf(rows), pinLimit-k.pins.looked[op])
 	return rows
 }

@@ -64,6 +64,8 @@ type Engine interface {
 	// State gives the newest committed state of the named operator as
 	// []StateRow[K, S].
 	State(operator string) (any, error)
+	// Sample is State of at most n keys.
+	Sample(operator string, n int) (any, error)
 	// Sources, Operators and Outputs list the names in registration order.
 	Sources() []string
 	Operators() []string
