@@ -13,6 +13,7 @@ type headers struct {
 const (
 	headersAtOnce = 256
 	keysKept      = 256
+	longestKept   = 256 // bytes of a key
 )
 
 func (h *headers) of(r *batch.Record) []Header {
@@ -35,6 +36,9 @@ func (h *headers) of(r *batch.Record) []Header {
 func (h *headers) key(b []byte) string {
 	if k, ok := h.keys[string(b)]; ok {
 		return k
+	}
+	if len(b) > longestKept {
+		return string(b)
 	}
 	if h.keys == nil || len(h.keys) >= keysKept {
 		h.keys = map[string]string{}

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,4 +61,11 @@ func TestHeaderKeysAreBounded(t *testing.T) {
 		require.Equal(t, fmt.Sprint(i), h.key(fmt.Append(nil, i)))
 	}
 	require.LessOrEqual(t, len(h.keys), keysKept)
+}
+
+func TestLongHeaderKeysAreNotKept(t *testing.T) {
+	var h headers
+	long := strings.Repeat("k", 1<<10)
+	require.Equal(t, long, h.key([]byte(long)))
+	require.Empty(t, h.keys)
 }

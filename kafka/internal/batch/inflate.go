@@ -41,6 +41,7 @@ type inflater struct {
 
 func (z *inflater) reset(max int) {
 	z.max = max
+	z.src.Reset(nil) // the last answer
 	if cap(z.scratch) > keepScratch {
 		z.scratch = nil
 	}
