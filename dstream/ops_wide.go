@@ -78,12 +78,12 @@ func PartitionBy[K comparable, V any](in Stream[Pair[K, V]], p Partitioner[K]) *
 // ReduceByKey merges the values of each key by f, left to right in the order of
 // the records; keys come in the order in which they were first seen.
 func ReduceByKey[K comparable, V any](in Stream[Pair[K, V]], f func(V, V) V, opts ...OpOption) *DStream[Pair[K, V]] {
-	o := opOptions(opts)
+	o, faults := opOptions("ReduceByKey", opts, true, true)
 	d := derive(in, "ReduceByKey", f == nil, func(n *node, b *batchRun, r *rdd.RDD[Pair[K, V]]) (*rdd.RDD[Pair[K, V]], error) {
 		return own(b, n, rdd.ReduceByKey(r, f, partitioner.Hash[K](o.parts(b.run.workers)))), nil
 	})
 	d.node.name = o.name
-	d.node.check(o.check(), keyKind[K]())
+	d.node.check(append(faults, keyKind[K]())...)
 	return d
 }
 
@@ -96,29 +96,6 @@ func Reduce[T any](in Stream[T], f func(T, T) T) *DStream[T] {
 // Count gives the number of records of each batch, 0 for an empty one.
 func Count[T any](in Stream[T]) *DStream[int64] {
 	return narrow(in, "Count", false, func(_ *node, r *rdd.RDD[T]) *rdd.RDD[int64] { return rdd.CountRDD(r) })
-}
-
-func opOptions(opts []OpOption) (c opConfig) {
-	for _, o := range opts {
-		if o != nil {
-			o(&c)
-		}
-	}
-	return c
-}
-
-func (c opConfig) check() error {
-	if c.partitionsSet {
-		return atLeastOne(c.partitions, "the number of partitions")
-	}
-	return nil
-}
-
-func (c opConfig) parts(workers int) int {
-	if c.partitionsSet {
-		return c.partitions
-	}
-	return workers
 }
 
 // keyKind refuses key types that have no canonical bytes, when the graph is

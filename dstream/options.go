@@ -281,21 +281,3 @@ func positive(d time.Duration, what string) error {
 	}
 	return nil
 }
-
-// An OpOption sets something of one operator or output.
-type OpOption func(*opConfig)
-
-type opConfig struct {
-	name          string
-	partitions    int
-	partitionsSet bool
-}
-
-// Name names an operator or an output. The test kit finds them by it.
-func Name(name string) OpOption { return func(c *opConfig) { c.name = name } }
-
-// NumPartitions sets the number of partitions of an operator that moves
-// records by key. Default: the parallelism of the context.
-func NumPartitions(n int) OpOption {
-	return func(c *opConfig) { c.partitions, c.partitionsSet = n, true }
-}

@@ -27,7 +27,7 @@ type outputContext struct {
 // r, and all that is made from it, is valid until f returns; r.Retain keeps it
 // longer, until r.Release.
 func ForeachRDD[T any](in Stream[T], f func(ctx context.Context, b Batch, r *rdd.RDD[T]) error, opts ...OpOption) {
-	addOutput(in, "ForeachRDD", f == nil, opts, func(b *batchRun, c *outputContext, r *rdd.RDD[T]) error {
+	addOutput(in, "ForeachRDD", nilFunction(f == nil), opts, func(b *batchRun, c *outputContext, r *rdd.RDD[T]) error {
 		view, done, err := rdd.Pin(r)
 		if err != nil {
 			return err
@@ -40,7 +40,7 @@ func ForeachRDD[T any](in Stream[T], f func(ctx context.Context, b Batch, r *rdd
 // Foreach calls f for every record of every batch, in order, on one goroutine.
 // See ForeachRDD for errors and retries.
 func Foreach[T any](in Stream[T], f func(ctx context.Context, b Batch, v T) error, opts ...OpOption) {
-	addOutput(in, "Foreach", f == nil, opts, func(b *batchRun, c *outputContext, r *rdd.RDD[T]) error {
+	addOutput(in, "Foreach", nilFunction(f == nil), opts, func(b *batchRun, c *outputContext, r *rdd.RDD[T]) error {
 		return each(b, c, r, func(v T) error { return f(c.ctx, b.batch, v) })
 	})
 }
@@ -51,7 +51,11 @@ func Foreach[T any](in Stream[T], f func(ctx context.Context, b Batch, v T) erro
 // As with all outputs, a nil stream panics with a *Fault, for it has no context;
 // Run reports it with the other faults.
 func Print[T any](in Stream[T], n int, opts ...OpOption) {
-	o := addOutput(in, "Print", false, opts, func(b *batchRun, c *outputContext, r *rdd.RDD[T]) error {
+	var wrong error
+	if n < 0 {
+		wrong = fmt.Errorf("%d records to print: want 0 or more", n)
+	}
+	addOutput(in, "Print", wrong, opts, func(b *batchRun, c *outputContext, r *rdd.RDD[T]) error {
 		first, err := rdd.Take(c.ctx, r, min(n, math.MaxInt-1)+1)
 		if err != nil {
 			return err
@@ -71,9 +75,6 @@ func Print[T any](in Stream[T], n int, opts ...OpOption) {
 		_, err = io.WriteString(b.run.ssc.cfg.out, text.String())
 		return err
 	})
-	if n < 0 && o.node != nil && o.node.ssc != nil {
-		o.fault(fmt.Errorf("%d records to print: want 0 or more", n))
-	}
 }
 
 // pairPackage is where pairs come from.
@@ -105,10 +106,10 @@ func each[T any](b *batchRun, c *outputContext, r *rdd.RDD[T], f func(T) error) 
 	})
 }
 
-// addOutput registers an output.
-func addOutput[T any](in Stream[T], kind string, isNil bool, opts []OpOption, f func(b *batchRun, c *outputContext, r *rdd.RDD[T]) error) *output {
+// addOutput registers an output; wrong is what is wrong with its own arguments.
+func addOutput[T any](in Stream[T], kind string, wrong error, opts []OpOption, f func(b *batchRun, c *outputContext, r *rdd.RDD[T]) error) {
 	p := nodeOf(in)
-	options := opOptions(opts)
+	options, faults := opOptions(kind, opts, true, false)
 	o := &output{node: p, name: options.name, kind: kind, caller: caller()}
 	if p == nil || p.ssc == nil {
 		// No stream, no context to note it on: going on would lose the output.
@@ -145,18 +146,12 @@ func addOutput[T any](in Stream[T], kind string, isNil bool, opts []OpOption, f 
 	defer ssc.mu.Unlock()
 	if err := ssc.addable(); err != nil {
 		ssc.lateFault(o.caller, kind, err)
-		return o
+		return
 	}
 	ssc.outputs = append(ssc.outputs, o)
-	if err := nilFunction(isNil); err != nil {
-		ssc.faults = append(ssc.faults, &Fault{Caller: o.caller, Call: "dstream." + kind, Err: err})
+	for _, err := range append([]error{wrong}, faults...) {
+		if err != nil {
+			ssc.faults = append(ssc.faults, &Fault{Caller: o.caller, Call: "dstream." + kind, Err: err})
+		}
 	}
-	return o
-}
-
-func (o *output) fault(err error) {
-	ssc := o.node.ssc
-	ssc.mu.Lock()
-	defer ssc.mu.Unlock()
-	ssc.faults = append(ssc.faults, &Fault{Caller: o.caller, Call: "dstream." + o.kind, Err: err})
 }

@@ -76,12 +76,14 @@ func MapWithState[K comparable, V, S, M any](in Stream[Pair[K, V]], spec StateSp
 // deadline. The context's parallelism is the number of partitions, unless
 // NumPartitions is given.
 func Keyed[K comparable, V, S, M any](in Stream[Pair[K, V]], name string, f func(c *Call[S, M], k K, v Option[V]) error, opts ...OpOption) *MapWithStateDStream[K, S, M] {
-	o := opOptions(opts)
+	o, faults := opOptions("Keyed", opts, false, true)
 	spec := staterdd.Keyed(f).Named(name)
-	if o.partitionsSet {
+	if o.partitionsSet && o.partitions > 0 {
 		spec = spec.NumPartitions(o.partitions)
 	}
-	return addStateful(in, "Keyed", spec)
+	d := addStateful(in, "Keyed", spec)
+	d.node.check(faults...)
+	return d
 }
 
 func addStateful[K comparable, V, S, M any](in Stream[Pair[K, V]], kind string, spec StateSpec[K, V, S, M]) *MapWithStateDStream[K, S, M] {

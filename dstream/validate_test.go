@@ -25,6 +25,10 @@ func keyed(c ssc) *dstream.DStream[dstream.Pair[int, int]] {
 	return dstream.KeyBy(numbers(c), func(i int) int { return i })
 }
 
+func keyedState(c ssc, o dstream.OpOption) {
+	dstream.Keyed(keyed(c), "state", func(*dstream.Call[int, int], int, dstream.Option[int]) error { return nil }, o)
+}
+
 func spec() dstream.StateSpec[int, int, int, int] {
 	return dstream.Function(func(int, dstream.Option[int], *dstream.State[int]) int { return 0 })
 }
@@ -105,6 +109,24 @@ func TestFaults(t *testing.T) {
 			dstream.Print(dstream.Map(n, func(i int) int { return i }).Named("x"), 1)
 			dstream.Print(n, 1, dstream.Name("x"))
 		}, `two outputs of different streams go by the name "x"`},
+		"name of keyed": {nil, func(c ssc) { keyedState(c, dstream.Name("x")) }, "dstream.Keyed: Name does not apply to Keyed, whose name is an argument"},
+		"keyed option":  {nil, func(c ssc) { keyedState(c, nil) }, "dstream.Keyed: option 0 is nil"},
+		"keyed partitions": {nil, func(c ssc) { keyedState(c, dstream.NumPartitions(0)) },
+			"dstream.Keyed: the number of partitions is 0"},
+		"reduce option": {nil, func(c ssc) { dstream.ReduceByKey(keyed(c), add, dstream.NumPartitions(1), nil) },
+			"dstream.ReduceByKey: option 1 is nil"},
+		"reduce name": {nil, func(c ssc) { dstream.ReduceByKey(keyed(c), add, dstream.Name("")) },
+			"dstream.ReduceByKey: the name is empty"},
+		"print partitions": {nil, func(c ssc) { dstream.Print(numbers(c), 1, dstream.NumPartitions(2)) },
+			"dstream.Print: NumPartitions does not apply to Print"},
+		"print option": {nil, func(c ssc) { dstream.Print(numbers(c), 1, nil) }, "dstream.Print: option 0 is nil"},
+		"print name":   {nil, func(c ssc) { dstream.Print(numbers(c), 1, dstream.Name("")) }, "dstream.Print: the name is empty"},
+		"foreach partitions": {nil, func(c ssc) {
+			dstream.Foreach(numbers(c), func(context.Context, dstream.Batch, int) error { return nil }, dstream.NumPartitions(2))
+		}, "dstream.Foreach: NumPartitions does not apply to Foreach"},
+		"foreach rdd partitions": {nil, func(c ssc) {
+			dstream.ForeachRDD(numbers(c), func(context.Context, dstream.Batch, *dstream.RDD[int]) error { return nil }, dstream.NumPartitions(2))
+		}, "dstream.ForeachRDD: NumPartitions does not apply to ForeachRDD"},
 		"empty name":      {nil, func(c ssc) { numbers(c).Named("") }, "the name is empty"},
 		"renamed source":  {nil, func(c ssc) { numbers(c).Named("other") }, "cannot be renamed"},
 		"print":           {nil, func(c ssc) { dstream.Print(numbers(c), -1) }, "-1 records to print"},
