@@ -138,6 +138,33 @@ func TestTopicMadeAgain(t *testing.T) { // report 22
 	require.ErrorAs(t, made(b).Open(t.Context(), &last), &changed)
 }
 
+// TestTopicMadeAgainInMidBatch: a topic that was made again after the plan, and has the
+// offsets of the plan, is found out before the batch is done.
+func TestTopicMadeAgainInMidBatch(t *testing.T) { // report 22
+	b := newFake(t)
+	b.log("t", 0, batchtest.Values(0, "a"), batchtest.Values(1, "b"))
+	s := open(t, b, nil)
+	readAll(t, s, source.Limits{Records: 1})
+	p, err := s.Plan(t.Context(), source.Limits{})
+	require.NoError(t, err)
+	read := func() error { return s.Read(t.Context(), p.Ranges[0], func(int64, Record) error { return nil }) }
+	s.mu.Lock()
+	s.sameAt["t"] = clock.System().Now().Add(time.Hour) // however slow this machine is
+	s.mu.Unlock()
+	before := b.requests
+	require.NoError(t, read())
+	require.Equal(t, before+1, b.requests, "it was checked for the plan: that is not asked again")
+
+	b.mu.Lock()
+	b.ids["t"] = 2
+	b.mu.Unlock()
+	s.mu.Lock()
+	s.sameAt["t"] = clock.System().Now().Add(-recheck) // the batch takes long
+	s.mu.Unlock()
+	var changed *source.ChangedError
+	require.ErrorAs(t, read(), &changed)
+}
+
 // TestRetries: what passes is tried again, at any place, and no record is lost or
 // doubled.
 func TestRetries(t *testing.T) {

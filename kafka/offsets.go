@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/statemill/statemill/internal/clock"
 	"github.com/statemill/statemill/kafka/internal/wire"
 )
 
@@ -48,6 +50,7 @@ func (s *kafkaSource) spansOnce(ctx context.Context, parts []*part, earliest fun
 
 // refresh learns the leaders anew and checks the topics of parts.
 func (s *kafkaSource) refresh(ctx context.Context, parts []*part) error {
+	asked := clock.System().Now()
 	m, err := s.cluster.metadata(ctx)
 	if err != nil {
 		return err
@@ -64,8 +67,35 @@ func (s *kafkaSource) refresh(ctx context.Context, parts []*part) error {
 		if err := now.same(parts[i].id); err != nil {
 			return err
 		}
+		s.mu.Lock()
+		s.sameAt[t.Name] = asked
+		s.mu.Unlock()
 	}
 	return nil
+}
+
+// recheck is how old the knowledge may be that a topic is the same one.
+const recheck = time.Second
+
+// stillSame says whether what was just read is of the topic that the plan was made
+// for: fetches ask by name, and a batch may take long.
+func (s *kafkaSource) stillSame(ctx context.Context, p *part) error {
+	s.mu.Lock()
+	at := s.sameAt[p.Topic]
+	s.mu.Unlock()
+	if p.id == "" || clock.System().Now().Sub(at) < recheck {
+		return nil
+	}
+	r := s.cluster.retrier()
+	for {
+		err := s.refresh(ctx, []*part{p})
+		if err == nil {
+			return nil
+		}
+		if !r.again(ctx, err) {
+			return r.wrap(err, "check topic %q after reading partition %d", p.Topic, p.Partition)
+		}
+	}
 }
 
 func topicError(name string, err error) error {

@@ -23,6 +23,9 @@ func (s *kafkaSource) Read(ctx context.Context, r source.Range, emit func(offset
 			return err
 		}
 	}
+	if err := s.stillSame(ctx, p); err != nil {
+		return err
+	}
 	s.measured(p, x.records, x.bytes, r.Until-r.From, x.last, x.wire)
 	return nil
 }

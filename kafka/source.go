@@ -24,6 +24,7 @@ type kafkaSource struct {
 	open   bool
 	parts  []*part // by topic as the options name them, then by number
 	byName map[string]*part
+	sameAt map[string]time.Time // when each topic was last seen to be the same
 }
 
 // part is one partition. mu of the source protects all but the names.
@@ -94,7 +95,7 @@ func (s *kafkaSource) Open(ctx context.Context, last *source.Plan) error {
 		s.cluster.close()
 	}
 	s.cluster, s.parts, s.open = k, parts, true
-	s.byName = map[string]*part{}
+	s.byName, s.sameAt = map[string]*part{}, map[string]time.Time{}
 	for _, p := range parts {
 		s.byName[p.name] = p
 	}
