@@ -69,3 +69,32 @@ func TestLongHeaderKeysAreNotKept(t *testing.T) {
 	require.Equal(t, long, h.key([]byte(long)))
 	require.Empty(t, h.keys)
 }
+
+// TestRecordsStayValidOverBatches: records that were kept from all batches, of every
+// codec, have their bytes when the last one is read.
+func TestRecordsStayValidOverBatches(t *testing.T) {
+	b := newFake(t)
+	var batches []batchtest.Batch
+	text := func(i int) string { return fmt.Sprint(i, strings.Repeat("x", 200)) }
+	for i := range 120 {
+		var values []string
+		for j := range 10 {
+			values = append(values, text(10*i+j))
+		}
+		x := batchtest.Values(int64(10*i), values...)
+		x.Codec = i % 6
+		batches = append(batches, x)
+	}
+	b.log("t", 0, batches...)
+	s := open(t, b, nil, FetchMaxBytes(4<<10))
+	var kept []Record
+	for epoch := uint64(1); len(kept) < 1200; epoch++ {
+		p, err := s.Plan(t.Context(), source.Limits{Records: 133, Epoch: epoch})
+		require.NoError(t, err)
+		require.NoError(t, s.Read(t.Context(), p.Ranges[0], func(_ int64, r Record) error { kept = append(kept, r); return nil }))
+	}
+	for i, r := range kept {
+		require.EqualValues(t, i, r.Offset)
+		require.Equal(t, text(i), r.Text())
+	}
+}
