@@ -21,9 +21,10 @@
 // A batch is bounded in records (the engine's limit) and in bytes (MaxBatchBytes),
 // from the first one on. Every call is bounded in time. What may pass (a broker
 // away, a leader moved) is tried again with growing pauses for RetryFor; then the
-// error wraps the cause. What cannot pass (an offset that is gone, a topic made
-// again, bytes that are no records) is told at once: see [OffsetRangeError],
-// [RecordError], [source.ChangedError].
+// error wraps the cause. A quota is waited for as long as the broker says. What
+// cannot pass (an offset that is gone, a topic made again, bytes that are no
+// records) is told at once: see [OffsetRangeError], [RecordError],
+// [source.ChangedError].
 //
 // # What it does not do
 //
