@@ -80,7 +80,7 @@ func TestLatest(t *testing.T) {
 		r.produce(cl, topic, value(0, "before"))
 		ssc := dstream.NewStreamingContext(20 * time.Millisecond)
 		got, planned := make(chan string, 10), make(chan struct{}, 1000)
-		lines := kafka.DirectStream(ssc, "in", kafka.Brokers(r.addr), kafka.Topics(topic))
+		lines := kafka.DirectStream(ssc, "in", kafka.Brokers(strings.Split(r.addr, ",")...), kafka.Topics(topic))
 		dstream.ForeachRDD(lines, func(ctx context.Context, _ dstream.Batch, x *rdd.RDD[kafka.Record]) error {
 			all, err := rdd.Collect(ctx, x)
 			for _, v := range all {
