@@ -22,6 +22,7 @@ type cluster struct {
 	brokers map[int32]string
 	leaders map[TopicPartition]int32
 	best    string // the broker that answered last
+	slow    bool   // the last round of questions met silence
 	idle    map[string][]*wire.Conn
 	closed  bool
 }
@@ -126,15 +127,21 @@ func (k *cluster) addresses() []string {
 	return out
 }
 
-// leastPatience is how long a broker gets at least when there are others to ask.
-const leastPatience = time.Second
+// leastPatience is how long a broker gets at least when there are others to ask:
+// a handshake takes several round trips.
+const leastPatience = 1500 * time.Millisecond
 
 // metadata asks the first broker that answers about the topics, and learns.
 func (k *cluster) metadata(ctx context.Context) (*wire.Metadata, error) {
 	var errs []error
 	addrs := k.addresses()
-	// A broker that is silent must not use up the time of those that would answer.
-	patience := max(k.cfg.requestTimeout/time.Duration(len(addrs)), min(k.cfg.requestTimeout, leastPatience))
+	// A broker that is silent must not use up the time of those that would answer. If
+	// none did in its share of the time, the line may be slow: then each has all of it.
+	patience := k.cfg.requestTimeout
+	if k.mu.Lock(); !k.slow {
+		patience = max(patience/time.Duration(len(addrs)), min(patience, leastPatience))
+	}
+	k.mu.Unlock()
 	for _, addr := range addrs {
 		m, err := k.metadataOf(ctx, addr, patience)
 		if err == nil {
@@ -146,7 +153,11 @@ func (k *cluster) metadata(ctx context.Context) (*wire.Metadata, error) {
 			break
 		}
 	}
-	return nil, &brokersError{errs}
+	err := &brokersError{errs}
+	k.mu.Lock()
+	k.slow = silent(err)
+	k.mu.Unlock()
+	return nil, err
 }
 
 func (k *cluster) metadataOf(ctx context.Context, addr string, patience time.Duration) (m *wire.Metadata, err error) {
@@ -180,7 +191,7 @@ func (e *brokersError) Permanent() bool {
 func (k *cluster) learn(m *wire.Metadata, from string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.brokers, k.best = m.Brokers, from
+	k.brokers, k.best, k.slow = m.Brokers, from, false
 	for _, t := range m.Topics {
 		for _, p := range t.Partitions {
 			k.leaders[TopicPartition{t.Name, p.Number}] = p.Leader

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	kafkago "github.com/segmentio/kafka-go"
 	"github.com/statemill/statemill/internal/clock"
 	"github.com/statemill/statemill/kafka/internal/batchtest"
 	"github.com/statemill/statemill/kafka/internal/wire"
@@ -18,6 +19,7 @@ import (
 // TestSilentBrokerIsPassedBy: a broker of the options that takes connections and
 // never answers costs its time once, not at each batch. // report 28
 func TestSilentBrokerIsPassedBy(t *testing.T) {
+	t.Parallel() // it waits for real timeouts
 	var asked atomic.Int32
 	hole := server(t, func(c net.Conn) { asked.Add(1); io.Copy(io.Discard, c) })
 	b := newFake(t)
@@ -32,10 +34,31 @@ func TestSilentBrokerIsPassedBy(t *testing.T) {
 
 // TestSilentBrokersLeaveTimeForOthers: a start outlasts two of three brokers.
 func TestSilentBrokersLeaveTimeForOthers(t *testing.T) {
+	t.Parallel() // it waits for real timeouts
 	hole := func() string { return server(t, func(c net.Conn) { io.Copy(io.Discard, c) }) }
 	b := newFake(t)
 	b.log("t", 0, batchtest.Values(0, "a"))
-	s := NewSource(Brokers(hole(), hole(), b.addr()), Topics("t"), FromEarliest(), RequestTimeout(3*time.Second), RetryFor(0))
+	s := NewSource(Brokers(hole(), hole(), b.addr()), Topics("t"), FromEarliest(), RequestTimeout(4*time.Second), RetryFor(0))
+	require.NoError(t, s.Open(t.Context(), nil))
+	require.NoError(t, s.Close())
+}
+
+// TestSlowLineIsNotSilence: brokers that all need more than their share of the time
+// get all of it.
+func TestSlowLineIsNotSilence(t *testing.T) {
+	t.Parallel() // it waits for real timeouts
+	b := newFake(t)
+	b.log("t", 0, batchtest.Values(0, "a"))
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		select {
+		case <-clock.System().NewTimer(leastPatience + 200*time.Millisecond).C():
+			return (&net.Dialer{}).DialContext(ctx, network, b.addr())
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	s := NewSource(Brokers("127.0.0.1:1", "127.0.0.1:2"), Topics("t"), RequestTimeout(3*time.Second), RetryFor(10*time.Second),
+		Dialer(&kafkago.Dialer{DialFunc: dial}))
 	require.NoError(t, s.Open(t.Context(), nil))
 	require.NoError(t, s.Close())
 }
@@ -66,6 +89,7 @@ func TestDeadConnectionsGoTogether(t *testing.T) {
 // TestTopicUnknownForAMoment: brokers that have just started know no topic. One that
 // stays unknown was deleted: that is told, and does not use up the whole limit.
 func TestTopicUnknownForAMoment(t *testing.T) {
+	t.Parallel() // it waits for real timeouts
 	b := newFake(t)
 	b.log("t", 0, batchtest.Values(0, "a", "b"))
 	s := open(t, b, nil, RetryFor(time.Minute))
@@ -170,6 +194,7 @@ func TestThrottledReadsWait(t *testing.T) {
 // before the position for longer than a moment; the topic's id says that it is the
 // same topic.
 func TestNewLeaderLearnsItsEnd(t *testing.T) { // report 28
+	t.Parallel() // it waits
 	b := newFake(t)
 	l := b.log("t", 0, batchtest.Values(0, "a", "b", "c"))
 	s := open(t, b, nil, RetryFor(time.Minute))
