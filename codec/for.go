@@ -77,6 +77,12 @@ func Cloner[T any]() (func(T) (T, error), error) {
 			return *(*T)(unsafe.Pointer(&b)), nil
 		}, nil
 	}
+	return ClonerOf(c), nil
+}
+
+// ClonerOf returns a function that copies a value by a round trip through c. It
+// may be used from any goroutine.
+func ClonerOf[T any](c Codec[T]) func(T) (T, error) {
 	pool := sync.Pool{New: func() any { return new([]byte) }}
 	return func(v T) (T, error) {
 		buf := pool.Get().(*[]byte)
@@ -87,5 +93,5 @@ func Cloner[T any]() (func(T) (T, error), error) {
 			return zero, err
 		}
 		return c.Decode(*buf)
-	}, nil
+	}
 }

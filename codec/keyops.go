@@ -73,7 +73,7 @@ func appendKeyOps(ops []keyOp, root, t reflect.Type, off uintptr, path string) (
 
 func appendArrayOps(ops []keyOp, root, t reflect.Type, off uintptr, path string) ([]keyOp, error) {
 	body, err := appendKeyOps(nil, root, t.Elem(), 0, path+"[]")
-	if err != nil || t.Len() == 0 {
+	if err != nil || t.Len() == 0 || len(body) == 0 {
 		return ops, err
 	}
 	if len(body) == 1 && body[0].kind == opUint8 && t.Elem().Size() == 1 {

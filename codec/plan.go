@@ -6,8 +6,10 @@ import (
 )
 
 // node is the compiled plan of one type. v is always addressable. enc writes at
-// the end of packer.buf; dec reads at packer.pos and finds v zero.
+// the end of packer.buf; dec reads at packer.pos and finds v zero. shape is what
+// the schema says of it: plan and schema come from one walk, so they agree.
 type node struct {
+	shape
 	enc func(p *packer, v reflect.Value) error
 	dec func(p *packer, v reflect.Value) error
 }
@@ -37,7 +39,7 @@ func (c *compiler) compile(t reflect.Type, path string) (*node, error) {
 
 func (c *compiler) build(t reflect.Type, path string) (*node, error) {
 	if t == timeType {
-		return &node{enc: encTime, dec: decTime}, nil
+		return &node{shape: shape{kind: kindTime}, enc: encTime, dec: decTime}, nil
 	}
 	m, fault := methodsOf(t)
 	if fault != "" {
@@ -45,21 +47,23 @@ func (c *compiler) build(t reflect.Type, path string) (*node, error) {
 	}
 	if m != noMethods {
 		c.own = true
-		return methodNode(m), nil
+		n := methodNode(m)
+		n.shape = shape{kind: m.kind()}
+		return n, nil
 	}
 	switch t.Kind() {
 	case reflect.Bool:
-		return &node{enc: encBool, dec: decBool}, nil
+		return &node{shape: shape{kind: kindBool}, enc: encBool, dec: decBool}, nil
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return &node{enc: encInt, dec: decInt}, nil
+		return &node{shape: shape{kind: numberKind(t)}, enc: encInt, dec: decInt}, nil
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		return &node{enc: encUint, dec: decUint}, nil
+		return &node{shape: shape{kind: numberKind(t)}, enc: encUint, dec: decUint}, nil
 	case reflect.Float32:
-		return &node{enc: encFloat32, dec: decFloat32}, nil
+		return &node{shape: shape{kind: kindFloat32}, enc: encFloat32, dec: decFloat32}, nil
 	case reflect.Float64:
-		return &node{enc: encFloat64, dec: decFloat64}, nil
+		return &node{shape: shape{kind: kindFloat64}, enc: encFloat64, dec: decFloat64}, nil
 	case reflect.String:
-		return &node{enc: encString, dec: decString}, nil
+		return &node{shape: shape{kind: kindString}, enc: encString, dec: decString}, nil
 	case reflect.Array:
 		return c.array(t, path)
 	case reflect.Slice:
@@ -89,6 +93,7 @@ func (c *compiler) pointer(t reflect.Type, path string) (*node, error) {
 		return nil, err
 	}
 	return &node{
+		shape: shape{kind: kindPointer, elem: &elem.shape},
 		enc: func(p *packer, v reflect.Value) error {
 			if v.IsNil() {
 				return p.enc.EncodeNil()
@@ -111,14 +116,15 @@ func (c *compiler) pointer(t reflect.Type, path string) (*node, error) {
 
 func (c *compiler) array(t reflect.Type, path string) (*node, error) {
 	if isByte(t.Elem()) {
-		return &node{enc: encByteArray, dec: decByteArray}, nil
+		return &node{shape: shape{kind: kindByteArray, length: t.Len()}, enc: encByteArray, dec: decByteArray}, nil
 	}
 	elem, err := c.compile(t.Elem(), path+"[]")
 	if err != nil {
 		return nil, err
 	}
 	return &node{
-		enc: func(p *packer, v reflect.Value) error { return encItems(p, v, elem) },
+		shape: shape{kind: kindArray, length: t.Len(), elem: &elem.shape},
+		enc:   func(p *packer, v reflect.Value) error { return encItems(p, v, elem) },
 		dec: func(p *packer, v reflect.Value) error {
 			n, err := p.decodeLen(arrayHeader)
 			if err != nil {
@@ -139,7 +145,7 @@ func (c *compiler) array(t reflect.Type, path string) (*node, error) {
 
 func (c *compiler) slice(t reflect.Type, path string) (*node, error) {
 	if isByte(t.Elem()) {
-		return &node{enc: encByteSlice, dec: decByteSlice}, nil
+		return &node{shape: shape{kind: kindBytes}, enc: encByteSlice, dec: decByteSlice}, nil
 	}
 	elem, err := c.compile(t.Elem(), path+"[]")
 	if err != nil {
@@ -149,6 +155,7 @@ func (c *compiler) slice(t reflect.Type, path string) (*node, error) {
 	// made as they come.
 	first := max(1, 4096/int(max(1, t.Elem().Size())))
 	return &node{
+		shape: shape{kind: kindSlice, elem: &elem.shape},
 		enc: func(p *packer, v reflect.Value) error {
 			if v.IsNil() {
 				return p.enc.EncodeNil()

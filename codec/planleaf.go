@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"reflect"
@@ -175,12 +176,33 @@ func encTime(p *packer, v reflect.Value) error {
 }
 
 func decTime(p *packer, v reflect.Value) error {
-	if !msgpcode.IsExt(p.peek()) {
+	t, end, ok := timeAt(p.src, p.pos())
+	if !ok {
 		return p.unexpected("a time")
 	}
-	t, err := p.dec.DecodeTime()
-	*v.Addr().Interface().(*time.Time) = t.UTC()
-	return err
+	p.seek(end)
+	*v.Addr().Interface().(*time.Time) = t
+	return nil
+}
+
+// timeAt reads the three forms of a MessagePack timestamp, and where it ends.
+// The scan has proved that the bytes are there.
+func timeAt(src []byte, pos int) (t time.Time, end int, ok bool) {
+	b := src[pos:]
+	var sec int64
+	var nsec uint64
+	switch {
+	case len(b) >= 6 && b[0] == msgpcode.FixExt4 && b[1] == 0xff:
+		sec, end = int64(binary.BigEndian.Uint32(b[2:])), pos+6
+	case len(b) >= 10 && b[0] == msgpcode.FixExt8 && b[1] == 0xff:
+		u := binary.BigEndian.Uint64(b[2:])
+		sec, nsec, end = int64(u&(1<<34-1)), u>>34, pos+10
+	case len(b) >= 15 && b[0] == msgpcode.Ext8 && b[1] == 12 && b[2] == 0xff:
+		sec, nsec, end = int64(binary.BigEndian.Uint64(b[7:])), uint64(binary.BigEndian.Uint32(b[3:])), pos+15
+	default:
+		return t, 0, false
+	}
+	return time.Unix(sec, int64(nsec)).UTC(), end, nsec < 1e9
 }
 
 // header is a kind of container.

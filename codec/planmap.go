@@ -25,6 +25,7 @@ func (c *compiler) mapping(t reflect.Type, path string) (*node, error) {
 		return nil, err
 	}
 	return &node{
+		shape: shape{kind: kindMap, key: &key.shape, elem: &elem.shape},
 		enc: func(p *packer, v reflect.Value) error {
 			if v.IsNil() {
 				return p.enc.EncodeNil()

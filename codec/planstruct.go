@@ -41,9 +41,9 @@ func (c *compiler) structure(t reflect.Type, path string) (*node, error) {
 		s.omits = s.omits || f.omitEmpty
 	}
 	if asArray {
-		return &node{enc: s.encArray, dec: s.decArray}, nil
+		return &node{shape: s.shape(kindTuple), enc: s.encArray, dec: s.decArray}, nil
 	}
-	return &node{enc: s.encMap, dec: s.decMap}, nil
+	return &node{shape: s.shape(kindStruct), enc: s.encMap, dec: s.decMap}, nil
 }
 
 func (c *compiler) fields(t reflect.Type, path string, index []int) (list []field, asArray bool, err error) {
@@ -75,14 +75,9 @@ func (c *compiler) fields(t reflect.Type, path string, index []int) (list []fiel
 		if err != nil {
 			return nil, false, err
 		}
-		f := field{name: tag.name, index: here, omitEmpty: tag.has("omitempty"), plan: plan}
+		f := field{name: tag.name, index: here, omitEmpty: tag.has("omitempty"), aliases: tag.aliases(), plan: plan}
 		if f.name == "" {
 			f.name = sf.Name
-		}
-		for _, o := range tag.options {
-			if alias, ok := strings.CutPrefix(o, "alias:"); ok {
-				f.aliases = append(f.aliases, alias)
-			}
 		}
 		list = append(list, f)
 	}
@@ -101,6 +96,15 @@ func parseTag(s string) fieldTag {
 
 func (t fieldTag) has(option string) bool { return slices.Contains(t.options, option) }
 
+func (t fieldTag) aliases() (list []string) {
+	for _, o := range t.options {
+		if alias, ok := strings.CutPrefix(o, "alias:"); ok {
+			list = append(list, alias)
+		}
+	}
+	return list
+}
+
 // structPlan writes a struct as a map from names to values in declaration
 // order, or as an array.
 type structPlan struct {
@@ -108,6 +112,14 @@ type structPlan struct {
 	fields []field
 	byName map[string]int // aliases too
 	omits  bool
+}
+
+func (s *structPlan) shape(k kind) shape {
+	out := shape{kind: k}
+	for _, f := range s.fields {
+		out.fields = append(out.fields, shapeField{name: f.name, aliases: f.aliases, is: &f.plan.shape})
+	}
+	return out
 }
 
 func (s *structPlan) encMap(p *packer, v reflect.Value) error {
