@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// ErrInside: Stop, Wait or Run was called from a function that the run itself
-// calls (a listener, an output, an operator's function); it would wait for
-// itself for ever. Call it from another goroutine, or cancel the context given
-// to Run. (Of which run is not looked at: to stop another context from there, use
-// another goroutine too.)
+// ErrInside: Stop or Wait was called from a function that the run itself calls (a
+// listener, an output, an operator's function); it would wait for itself for
+// ever. Call it from another goroutine, or cancel the context given to Run. (Of
+// which run is not looked at: to stop another context from there, use another
+// goroutine too.) Run does not wait there: its own context has been started, which
+// is ErrStarted, and another one may run within a function.
 var ErrInside = errors.New("called from inside the run")
 
 func errInside(call string) error { return fmt.Errorf("dstream: %s: %w", call, ErrInside) }

@@ -287,6 +287,33 @@ func TestInside(t *testing.T) {
 	}
 }
 
+// Run from inside says that the context is started. A whole run of another context
+// may be within a function.
+func TestRunInside(t *testing.T) {
+	var own, other error
+	inner := 0
+	var r *rig
+	r = newRig(t, time.Second, func(c ssc) error {
+		dstream.ForeachRDD(numbers(c), func(ctx context.Context, _ dstream.Batch, _ *dstream.RDD[int]) error {
+			own = r.ssc.Run(ctx)
+			other = dstream.Run(ctx, time.Millisecond, func(c ssc) error {
+				dstream.Foreach(dstream.QueueStream(c, []int{1}, []int{2}), func(_ context.Context, _ dstream.Batch, i int) error {
+					inner += i
+					return nil
+				})
+				return nil
+			}, dstream.WithStopWhenDone())
+			return nil
+		})
+		return nil
+	})
+	r.start().tick(1)
+	require.ErrorIs(t, own, dstream.ErrStarted)
+	require.NotErrorIs(t, own, dstream.ErrInside)
+	require.NoError(t, other)
+	require.Equal(t, 3, inner)
+}
+
 // Several contexts in one process, running the same job.
 func TestSeveralContexts(t *testing.T) {
 	job := func(c ssc) error { dstream.Print(numbers(c), 1, dstream.Name("o")); return nil }
