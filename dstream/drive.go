@@ -202,7 +202,7 @@ func (r *run) failed(phase, name string, err error) error {
 	if r.hard.Err() != nil {
 		return context.Cause(r.hard)
 	}
-	return &BatchError{Batch: r.cur.batch, Phase: phase, Name: name, Err: err}
+	return &BatchError{Batch: r.cur.batch, Phase: phase, Name: name, Committed: r.cur.committed, Err: err}
 }
 
 // ends is the error with which the run ends, when the planner says err.

@@ -70,13 +70,17 @@ func (e *ValidationError) Unwrap() []error {
 	return errs
 }
 
-// BatchError says which batch ended the run. Nothing of the batch is committed:
-// the newest readable state is that of the epoch before.
+// BatchError says which batch ended the run. Unless Committed, nothing of the
+// batch is kept: the newest readable state is that of the epoch before.
 type BatchError struct {
 	Batch Batch
 	Phase string // "plan", "compute", "output", "commit"
 	Name  string // source, operator or output; may be empty
-	Err   error
+	// Committed: the epoch was committed before this happened, and stays so: its
+	// state is the newest readable one. What failed came after it, such as a
+	// source's Committed or a listener's BatchCompleted.
+	Committed bool
+	Err       error
 }
 
 func (e *BatchError) Error() string {
@@ -84,8 +88,12 @@ func (e *BatchError) Error() string {
 	if e.Name != "" {
 		name = fmt.Sprintf(" %q", e.Name)
 	}
-	return fmt.Sprintf("dstream: epoch %d (batch time %s): %s%s: %v",
-		e.Batch.Epoch, e.Batch.Time.Format(time.RFC3339Nano), e.Phase, name, e.Err)
+	fate := ""
+	if e.Committed {
+		fate = " (the epoch is committed)"
+	}
+	return fmt.Sprintf("dstream: epoch %d (batch time %s): %s%s%s: %v",
+		e.Batch.Epoch, e.Batch.Time.Format(time.RFC3339Nano), e.Phase, name, fate, e.Err)
 }
 
 // Unwrap gives the cause.
