@@ -58,10 +58,15 @@ func (c *config) fault(format string, args ...any) {
 }
 
 // Brokers names one or more brokers of the cluster as "host:port"; without a port,
-// 9092. The others are learned from them.
+// 9092. One string may hold several with commas between, as in Kafka's own
+// settings. The others are learned from them.
 func Brokers(addrs ...string) SourceOption {
 	return sourceOption(func(c *config) {
-		for _, a := range addrs {
+		var all []string
+		for _, list := range addrs {
+			all = append(all, strings.Split(list, ",")...)
+		}
+		for _, a := range all {
 			a = strings.TrimSpace(a)
 			if _, _, err := net.SplitHostPort(a); err != nil {
 				if host := strings.Trim(a, "[]"); host != "" {

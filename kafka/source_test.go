@@ -216,5 +216,5 @@ func TestOptionFaults(t *testing.T) {
 	err = NewSource().Open(t.Context(), nil)
 	require.ErrorContains(t, err, "no broker is named")
 	require.ErrorContains(t, err, "no topic is named")
-	require.Equal(t, []string{"h:9092", "[::1]:9092", "k:1"}, newConfig([]SourceOption{Brokers("h", "[::1]", " k:1")}).brokers)
+	require.Equal(t, []string{"h:9092", "[::1]:9092", "k:1", "l:2"}, newConfig([]SourceOption{Brokers("h", "[::1]", " k:1, l:2")}).brokers)
 }
