@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 )
 
 const defaultBuffer = 16 << 20
@@ -35,8 +34,8 @@ type LineReader struct {
 	name string
 	r    io.Reader
 
-	mu      sync.Mutex
-	buf     *lineBuffer
+	lineSource
+
 	reading bool // inside r.Read
 	stopped bool
 	done    chan struct{} // closed when the goroutine has ended
@@ -44,9 +43,9 @@ type LineReader struct {
 
 // Lines returns a source of the lines of r, under a name for messages, which is
 // also its partition's.
-func Lines(name string, r io.Reader) *LineReader { return &LineReader{name: name, r: r} }
-
-func (s *LineReader) String() string { return fmt.Sprintf("lines of %q", s.name) }
+func Lines(name string, r io.Reader) *LineReader {
+	return &LineReader{lineSource: lineSource{what: fmt.Sprintf("lines of %q", name)}, name: name, r: r}
+}
 
 // Open starts the reading goroutine.
 func (s *LineReader) Open(ctx context.Context, last *Plan) error {
@@ -105,53 +104,6 @@ func (s *LineReader) read(p []byte) (int, error) {
 type readFunc func(p []byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
-
-// Plan implements Source.
-func (s *LineReader) Plan(ctx context.Context, l Limits) (Plan, error) {
-	b, err := s.buffer()
-	if err != nil {
-		return Plan{}, err
-	}
-	return b.plan(ctx, l)
-}
-
-// Read implements Source.
-func (s *LineReader) Read(ctx context.Context, r Range, emit func(offset int64, line string) error) error {
-	b, err := s.buffer()
-	if err != nil {
-		return err
-	}
-	return b.read(ctx, r, emit)
-}
-
-// Committed implements Source: the lines of p are forgotten.
-func (s *LineReader) Committed(ctx context.Context, p Plan) error {
-	b, err := s.buffer()
-	if err != nil {
-		return err
-	}
-	return b.committed(ctx, p)
-}
-
-// Done implements Bounded: the input has ended and every line is in a plan.
-func (s *LineReader) Done() bool {
-	b, err := s.buffer()
-	return err == nil && b.done()
-}
-
-// Locate implements Locator.
-func (s *LineReader) Locate(_ string, offset int64) string {
-	return fmt.Sprintf("%v, line %d", s, offset+1)
-}
-
-func (s *LineReader) buffer() (*lineBuffer, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.buf == nil {
-		return nil, fmt.Errorf("%v: %w", s, ErrNotOpen)
-	}
-	return s.buf, nil
-}
 
 // Close implements Source. It waits for the reading goroutine, unless that is
 // inside the reader's Read and CloseReader is not set.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/statemill/statemill/internal/clock"
@@ -45,8 +44,8 @@ type SocketReader struct {
 
 	addr string
 
-	mu     sync.Mutex
-	buf    *lineBuffer
+	lineSource
+
 	cancel context.CancelFunc
 	closed bool
 	done   chan struct{} // closed when the goroutine has ended
@@ -54,9 +53,9 @@ type SocketReader struct {
 
 // Socket returns a source of the lines that the server at addr ("host:port")
 // sends. Its one partition is named by the address.
-func Socket(addr string) *SocketReader { return &SocketReader{addr: addr} }
-
-func (s *SocketReader) String() string { return fmt.Sprintf("socket %q", s.addr) }
+func Socket(addr string) *SocketReader {
+	return &SocketReader{lineSource: lineSource{what: fmt.Sprintf("socket %q", addr)}, addr: addr}
+}
 
 // Open connects and starts the reading goroutine. It can be called again after
 // an error.
@@ -158,54 +157,6 @@ func (s *SocketReader) wait(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// Plan implements Source.
-func (s *SocketReader) Plan(ctx context.Context, l Limits) (Plan, error) {
-	b, err := s.buffer()
-	if err != nil {
-		return Plan{}, err
-	}
-	return b.plan(ctx, l)
-}
-
-// Read implements Source.
-func (s *SocketReader) Read(ctx context.Context, r Range, emit func(offset int64, line string) error) error {
-	b, err := s.buffer()
-	if err != nil {
-		return err
-	}
-	return b.read(ctx, r, emit)
-}
-
-// Committed implements Source: the lines of p are forgotten.
-func (s *SocketReader) Committed(ctx context.Context, p Plan) error {
-	b, err := s.buffer()
-	if err != nil {
-		return err
-	}
-	return b.committed(ctx, p)
-}
-
-// Done implements Bounded: with EndAtEOF, the connection has ended and every line
-// is in a plan.
-func (s *SocketReader) Done() bool {
-	b, err := s.buffer()
-	return err == nil && b.done()
-}
-
-// Locate implements Locator.
-func (s *SocketReader) Locate(_ string, offset int64) string {
-	return fmt.Sprintf("%v, line %d", s, offset+1)
-}
-
-func (s *SocketReader) buffer() (*lineBuffer, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.buf == nil {
-		return nil, fmt.Errorf("%v: %w", s, ErrNotOpen)
-	}
-	return s.buf, nil
 }
 
 // Close implements Source: it closes the connection and waits for the goroutine.
