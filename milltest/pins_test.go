@@ -30,7 +30,7 @@ func lastOf[S any](keep func(line string) S) dstream.Job {
 }
 
 type visit struct {
-	at   time.Time
+	_    time.Time
 	user string // found in fields that are not exported too
 }
 
