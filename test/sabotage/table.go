@@ -23,7 +23,7 @@ var table = []Break{
 	{Name: "duplicate-passes", Package: "dstream", Test: "TestDuplicatesAndGaps"},
 	{Name: "output-recompute", Package: "dstream", Test: "TestRetriedOutputComputesNothing"},
 	{Name: "position-goes-back", Package: "dstream", Test: "TestDuplicatesAndGaps"},
-	{Name: "remember-forgotten", Package: "dstream", Test: "TestSlice"},
+	{Name: "remember-forgotten", Package: "dstream", Test: "TestRememberedBatchesPinStateOnlyForReaders/true"},
 	{Name: "seal-before-all", Package: "dstream", Test: "TestFailedOutputTakesStateBack"},
 
 	{Name: "bytes-not-capped", Package: "kafka", Test: "TestBytesAreCappedFromTheFirstBatchOn"},
