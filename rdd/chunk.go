@@ -48,6 +48,14 @@ func newChunkWriter[T any](t *Task, s *store[chunk[T]], source, base, n, first i
 	}
 }
 
+// fill writes partition t.Partition of r and closes the writer.
+func (w *chunkWriter[T]) fill(r *RDD[T]) error {
+	defer w.close()
+	err := r.compute(w.t, w.t.Partition, w.emitter())
+	w.done = err == nil
+	return err
+}
+
 func (w *chunkWriter[T]) emitter() func(T) error {
 	if w.t.Guard == nil {
 		return w.put

@@ -11,22 +11,8 @@ func Keep[T any](r *RDD[T]) *RDD[T] {
 	}
 	name := r.label.name
 	s := newStore(name, r.n, r.n, chunkReset[T]())
-	stage := NewStage(StageConfig{
-		Name: "keep " + name, Deps: r.deps, Tasks: r.n,
-		Run: func(t *Task) error {
-			w := newChunkWriter(t, s, t.Partition, t.Partition, 1, 0)
-			defer w.close()
-			err := r.compute(t, t.Partition, w.emitter())
-			w.done = err == nil
-			return err
-		},
-		Finish: func(err error) error {
-			if err == nil {
-				s.join()
-			}
-			return err
-		},
-		Release: s.life.Close,
+	stage := s.stage("keep "+name, r.deps, func(t *Task) error {
+		return newChunkWriter(t, s, t.Partition, t.Partition, 1, 0).fill(r)
 	})
 	out := readChunks(s, r.n, name)
 	if sabotage.On("kept-not-kept") {

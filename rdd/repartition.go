@@ -16,22 +16,8 @@ func Repartition[T any](r *RDD[T], n int) *RDD[T] {
 		return failed[T](fmt.Errorf("repartition to %d: %w", n, ErrPartitions))
 	}
 	s := newStore("repartition", r.n, n, chunkReset[T]())
-	stage := NewStage(StageConfig{
-		Name: "repartition", Deps: r.deps, Tasks: r.n,
-		Run: func(t *Task) error {
-			w := newChunkWriter(t, s, t.Partition, 0, n, (sparkStart(t.Partition, n)+1)%n)
-			defer w.close()
-			err := r.compute(t, t.Partition, w.emitter())
-			w.done = err == nil
-			return err
-		},
-		Finish: func(err error) error {
-			if err == nil {
-				s.join()
-			}
-			return err
-		},
-		Release: s.life.Close,
+	stage := s.stage("repartition", r.deps, func(t *Task) error {
+		return newChunkWriter(t, s, t.Partition, 0, n, (sparkStart(t.Partition, n)+1)%n).fill(r)
 	})
 	out := readChunks(s, n, "repartition")
 	out.exec = r.exec

@@ -42,22 +42,12 @@ func shuffle[K comparable, V any, T any](r *RDD[T], p partitioner.Partitioner[K]
 	l := &label{name}
 	store := newStore(name, r.n, p.Partitions(), rowsReset[K, V]())
 	s.store = store
-	s.stage = NewStage(StageConfig{
-		Name: name, Deps: r.deps, Tasks: r.n,
-		Run: func(t *Task) error {
-			w := newRowWriter(t, store, t.Partition, k, l)
-			defer w.close()
-			err := fill(t, w)
-			w.done = err == nil
-			return err
-		},
-		Finish: func(err error) error {
-			if err == nil {
-				store.join()
-			}
-			return err
-		},
-		Release: store.life.Close,
+	s.stage = store.stage(name, r.deps, func(t *Task) error {
+		w := newRowWriter(t, store, t.Partition, k, l)
+		defer w.close()
+		err := fill(t, w)
+		w.done = err == nil
+		return err
 	})
 	s.rdd = leaf(p.Partitions(), name, func(t *Task, target int, emit func(Pair[K, V]) error) error {
 		return s.Read(t, target, func(b *Rows[K, V]) error {

@@ -38,6 +38,21 @@ func newStore[B any](name string, sources, targets int, reset func(*B)) *store[B
 	return s
 }
 
+// stage is the work that fills the store, a task for each source, and joins it
+// when all have succeeded. Releasing the stage closes the store.
+func (s *store[B]) stage(name string, deps []*Stage, run func(t *Task) error) *Stage {
+	return NewStage(StageConfig{
+		Name: name, Deps: deps, Tasks: len(s.parts), Run: run,
+		Finish: func(err error) error {
+			if err == nil {
+				s.join()
+			}
+			return err
+		},
+		Release: s.life.Close,
+	})
+}
+
 // begin discards what an earlier attempt of the source wrote and gives the list
 // from which its writer takes blocks.
 func (s *store[B]) begin(t *Task, source int) *pool.FreeList[B] {
