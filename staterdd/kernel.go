@@ -9,7 +9,7 @@ import (
 // interface call and allocates nothing; a call's effects stay in the block until all of
 // its records have been called.
 
-// sharedFrom returns which values need a private copy: those that an older version shares, and
+// shares returns which values need a private copy: those that an older version shares, and
 // under guard all, since a record that is dropped must not have changed the value of an earlier one.
 func (p *Partition[K, V, S, M]) shares() (copies, always bool) {
 	if p.op.clone == nil || sabotage.On("no-private-copy") {
