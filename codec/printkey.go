@@ -11,10 +11,7 @@ func (p *printer) wholeKey() error {
 		p.text(p.src)
 		return nil
 	}
-	p.width = make([]int, len(p.types))
-	for i := range p.width {
-		p.width[i] = -1
-	}
+	p.unmeasured()
 	p.measure(0)
 	if err := p.key(0); err != nil {
 		return err
@@ -23,6 +20,14 @@ func (p *printer) wholeKey() error {
 		return fmt.Errorf("%w: %d bytes after the key", ErrCorrupt, len(p.src)-p.pos)
 	}
 	return nil
+}
+
+// unmeasured makes room for what measure finds.
+func (p *printer) unmeasured() {
+	p.width = make([]int, len(p.types))
+	for i := range p.width {
+		p.width[i] = -1
+	}
 }
 
 // measure finds which parts take bytes at all. A part that takes none is not
