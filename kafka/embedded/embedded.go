@@ -2,8 +2,8 @@
 //
 // It is kfake, the test broker of franz-go: it speaks the real protocol on a
 // loopback port, with topics, transactions and, on request, a directory from which
-// a later Start goes on. It has no security, does not scale, and promises nothing
-// about durability; do not run anything on it that matters.
+// a later Start goes on, also after the process was killed. It has no security and
+// does not scale; do not run anything on it that matters.
 //
 // [Start] gives a [Broker]; Close ends it. Only examples and tests import this
 // package, so that kfake is in no user's module.
@@ -27,8 +27,14 @@ type Option func(*config)
 
 type config struct {
 	opts   []kfake.Opt
+	topics []topic
 	nodes  int
 	faults []error
+}
+
+type topic struct {
+	name       string
+	partitions int32
 }
 
 // Topic makes a topic with that many partitions, unless it is there already.
@@ -38,14 +44,23 @@ func Topic(name string, partitions int) Option {
 			c.faults = append(c.faults, fmt.Errorf("topic %q with %d partitions: want a name and at least 1", name, partitions))
 			return
 		}
-		c.opts = append(c.opts, kfake.SeedTopics(int32(partitions), name))
+		c.topics = append(c.topics, topic{name, int32(partitions)})
 	}
 }
 
 // DataDir keeps topics and records in a directory, which is made if it is not
-// there. Without it everything is in memory.
+// there. Without it everything is in memory. A later Start on the same directory
+// goes on with them: every record whose write was answered is there after a kill of
+// the process, and with [SyncWrites] after a crash of the machine too. The directory
+// must not be used by two brokers at a time; nothing prevents it here.
 func DataDir(dir string) Option {
 	return func(c *config) { c.opts = append(c.opts, kfake.DataDir(dir)) }
+}
+
+// SyncWrites brings every batch of records to the disk before it is answered, for a
+// broker with a DataDir. It costs two fsyncs a request and partition.
+func SyncWrites() Option {
+	return func(c *config) { c.opts = append(c.opts, kfake.SyncWrites()) }
 }
 
 // Port listens on a fixed port of the loopback interface; by default a free one is
@@ -78,6 +93,17 @@ func Start(opts ...Option) (*Broker, error) {
 	cluster, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(c.nodes)}, c.opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("embedded kafka: %w", err)
+	}
+	// The topics are made here and not by kfake as it starts: that one makes none in
+	// a directory that it finds, which may be of a start that was killed too early.
+	for _, t := range c.topics {
+		if cluster.TopicInfo(t.name) != nil {
+			continue
+		}
+		if err := cluster.CreateTopic(t.name, t.partitions, nil); err != nil {
+			cluster.Close()
+			return nil, fmt.Errorf("embedded kafka: topic %q: %w", t.name, err)
+		}
 	}
 	return &Broker{cluster}, nil
 }

@@ -9,6 +9,8 @@ import (
 	"crypto/x509/pkix"
 	"math/big"
 	"net"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -34,6 +36,31 @@ func TestEmbeddedKeepsItsData(t *testing.T) {
 		require.Equal(t, want, texts(r.read("kept")), "start %d", i+1)
 		r.admin.Close()
 		b.Close()
+	}
+}
+
+// TestEmbeddedMakesMissingTopics: a directory whose first start was killed before it
+// had written its topics, or that was made with fewer of them.
+func TestEmbeddedMakesMissingTopics(t *testing.T) {
+	dir := t.TempDir()
+	for i, topics := range [][]string{{"one"}, {"one", "two"}, {"one", "two"}} {
+		opts := []embedded.Option{embedded.DataDir(dir), embedded.SyncWrites()}
+		for _, name := range topics {
+			opts = append(opts, embedded.Topic(name, 1))
+		}
+		b, err := embedded.Start(opts...)
+		require.NoError(t, err)
+		r := newRig(t, b.Addr(), false)
+		for _, name := range topics {
+			r.produce(r.client(), name, value(0, "a"))
+		}
+		require.Len(t, r.read("one"), []int{1, 2, 1}[i])
+		r.admin.Close()
+		b.Close()
+		if i == 1 {
+			require.NoError(t, os.RemoveAll(filepath.Join(dir, "topics.json")))
+			require.NoError(t, os.RemoveAll(filepath.Join(dir, "partitions")))
+		}
 	}
 }
 
