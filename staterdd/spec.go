@@ -4,6 +4,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/statemill/statemill/codec"
 	"github.com/statemill/statemill/partitioner"
 	"github.com/statemill/statemill/rdd"
 )
@@ -77,6 +78,9 @@ type Spec[K comparable, V, S, M any] struct {
 
 	threshold      int
 	thresholdGiven bool
+
+	codec      codec.Codec[S]
+	codecGiven bool
 }
 
 // Function makes a Spec from the short form: exactly one output per call, the final call for an
@@ -171,5 +175,12 @@ func (s Spec[K, V, S, M]) CheckpointInterval(d time.Duration) Spec[K, V, S, M] {
 // before it moves to a table of its own. Default: 20.
 func (s Spec[K, V, S, M]) DeltaChainThreshold(n int) Spec[K, V, S, M] {
 	s.threshold, s.thresholdGiven = n, true
+	return s
+}
+
+// Codec gives the codec by which states are stored, and by which private copies are made unless
+// Clone or Immutable says otherwise. Default: codec.For.
+func (s Spec[K, V, S, M]) Codec(c codec.Codec[S]) Spec[K, V, S, M] {
+	s.codec, s.codecGiven = c, true
 	return s
 }

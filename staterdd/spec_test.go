@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/statemill/statemill/codec"
 	"github.com/statemill/statemill/partitioner"
 	"github.com/statemill/statemill/rdd"
 )
@@ -68,6 +69,15 @@ func TestSpecFaults(t *testing.T) {
 	ch := Function(func(string, rdd.Option[int], *State[chan int]) int { return 0 })
 	require.Empty(t, ch.Immutable().Validate())
 	require.Empty(t, ch.Clone(func(c chan int) chan int { return c }).Validate())
+	// A state that lives in memory needs no codec; one that was given is checked.
+	_, _, err = ch.Stored()
+	require.ErrorIs(t, err, ErrCodec)
+	require.ErrorIs(t, spec.Codec(nil).Validate()[0], ErrCodec)
+	own, err := codec.For[int]()
+	require.NoError(t, err)
+	_, schema, err := spec.Codec(own).Stored()
+	require.NoError(t, err)
+	require.Equal(t, own.ID(), schema.Codec())
 }
 
 // B3: of two settings of the same thing the later one wins; a Spec is a value.

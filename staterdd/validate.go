@@ -26,6 +26,8 @@ var (
 	// ErrClone: a nil clone function, or a state type that can be copied neither by its codec nor
 	// by a given function.
 	ErrClone = errors.New("state cannot be copied")
+	// ErrCodec: a state type that cannot be stored, or a codec that does not keep what it is given.
+	ErrCodec = errors.New("state cannot be stored")
 )
 
 // Validate returns all faults of the settings, none if the Spec can be run. It never panics.
@@ -50,7 +52,25 @@ func (s Spec[K, V, S, M]) Validate() []error {
 	if _, err := s.cloner(); err != nil {
 		add(err)
 	}
+	if s.codecGiven {
+		_, _, err := s.Stored()
+		add(err)
+	}
 	return faults
+}
+
+// Stored returns the codec by which states are stored and the schema of what it stores. Its error
+// is ErrCodec: a state that lives in memory only needs no codec, so Validate asks for it only if
+// one was given.
+func (s Spec[K, V, S, M]) Stored() (codec.Codec[S], codec.Schema, error) {
+	if s.codecGiven && s.codec == nil {
+		return nil, codec.Schema{}, fmt.Errorf("%w: the codec given is nil", ErrCodec)
+	}
+	c, schema, err := codec.Use(s.codec)
+	if err != nil {
+		return nil, codec.Schema{}, fmt.Errorf("%w: %w", ErrCodec, err)
+	}
+	return c, schema, nil
 }
 
 func (s Spec[K, V, S, M]) checkTimes() error {
@@ -99,6 +119,9 @@ func (s Spec[K, V, S, M]) cloner() (func(S) (S, error), error) {
 	}
 	if f := s.clone; f != nil {
 		return func(v S) (S, error) { return f(v), nil }, nil
+	}
+	if s.codec != nil {
+		return codec.ClonerOf(s.codec), nil
 	}
 	f, err := codec.Cloner[S]()
 	if err != nil {
