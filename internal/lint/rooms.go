@@ -35,6 +35,8 @@ var rooms = map[string][]string{
 
 	"checkpoint/statefile": {"codec", "statemap"},
 
+	"internal/protocol": {},
+
 	"internal/core":    {"source", "checkpoint"},
 	"internal/harness": {"source", "rdd", "staterdd", "statemap"},
 
