@@ -31,7 +31,7 @@ var rooms = map[string][]string{
 	"staterdd":    {"rdd", "statemap", "timeout", "partitioner", "codec"},
 	"source":      {"rdd", "vfs"},
 	"sink":        {"rdd", "vfs"},
-	"checkpoint":  {"vfs", "codec", "source", "sink", "checkpoint/statefile"},
+	"checkpoint":  {"vfs", "codec", "partitioner", "source", "sink", "internal/protocol", "checkpoint/statefile"},
 
 	"checkpoint/statefile": {"codec", "statemap"},
 

@@ -1,0 +1,134 @@
+package checkpoint
+
+import (
+	"context"
+	"time"
+
+	"github.com/statemill/statemill/checkpoint/statefile"
+	"github.com/statemill/statemill/codec"
+	"github.com/statemill/statemill/sink"
+	"github.com/statemill/statemill/vfs"
+)
+
+// Takeover says what a start does about another run that holds the root.
+type Takeover int
+
+const (
+	// TakeoverAuto refuses while another run holds the lock, and takes over on
+	// stores that have no locks.
+	TakeoverAuto Takeover = iota
+	// TakeoverNever refuses on stores without locks too if the root has an
+	// owner, whether that lives or not.
+	TakeoverNever
+	// TakeoverForce takes over from a run that holds the lock; that run finds
+	// out before its next commit.
+	TakeoverForce
+)
+
+// Options are the settings that have defaults; the zero value is all defaults.
+type Options struct {
+	// Compression is that of state files; the zero value is none.
+	Compression statefile.Compression
+	// RetryLimit bounds how long one failing call is tried again. 0 means 30 s;
+	// negative: no second try.
+	RetryLimit time.Duration
+	// MinSnapshotsToRetain is how many valid snapshots of each partition are
+	// kept. 0 means 2.
+	MinSnapshotsToRetain int
+	// MaintenanceInterval is the time between two rounds of clean-up. 0 means
+	// 60 s.
+	MaintenanceInterval time.Duration
+	// SnapshotVersions is the most versions between two snapshots of a
+	// partition. 0 means 200; negative: no bound.
+	SnapshotVersions int
+	// SnapshotBySize also takes one when the deltas since the last are larger
+	// than it. NoSnapshotBySize switches that off.
+	NoSnapshotBySize bool
+}
+
+// Config is what a run opens a root with. Store, Run, Now, Wait and Interval
+// must be given.
+type Config struct {
+	// Store is the root. Its tag, if it is a vfs.Dir, must be this run's own.
+	Store vfs.Store
+	// Run is the run's id: unlike that of any other run of this root, ever.
+	Run string
+	// Host and PID tell where the run is, for people.
+	Host string
+	PID  int
+	// Now gives the time in unix nanoseconds. It is told to people only and
+	// decides nothing.
+	Now func() int64
+	// Wait returns after d, or with the context's error when that ends first.
+	Wait func(ctx context.Context, d time.Duration) error
+
+	// Interval is the batch interval in nanoseconds, Zero the origin of its grid
+	// in a fresh root; afterwards the root's own zero stands.
+	Interval, Zero int64
+	// Operators are the job's stateful operators.
+	Operators []JobOperator
+	// Sinks are the job's exactly-once sinks.
+	Sinks []sink.Unit
+
+	// Rescale allows partition counts to change.
+	Rescale bool
+	// Drop names operators whose state is given up.
+	Drop []string
+	// Takeover says what to do about another run.
+	Takeover Takeover
+	// AcceptRedo accepts an epoch computed again that differs from what a sink
+	// has: the sink keeps what it has.
+	AcceptRedo bool
+	// Options have defaults.
+	Options Options
+	// Notice is told what a user should know. It is called from the goroutine
+	// that calls the session. Nil is allowed.
+	Notice func(Notice)
+}
+
+// JobOperator is an operator as the program has it. Of Operator, Number, Layout
+// and Since are not read.
+type JobOperator struct {
+	Operator
+	// PartitionsGiven says that the program's user gave the number of
+	// partitions; otherwise the root's number is taken where there is one.
+	PartitionsGiven bool
+	// HasInitial says that the operator has an initial state, so that its first
+	// version is a base.
+	HasInitial bool
+	// Place gives the partition of a key by its canonical bytes. Nil stands for
+	// the partitioners "hash" and "murmur2".
+	Place func(key []byte, n int) (int, error)
+	// Convert gives a function that makes states of the old schema ones of
+	// Operator.State: it appends the new form to dst. Nil: there is none.
+	Convert func(old codec.Schema) (func(dst, state []byte) ([]byte, error), error)
+}
+
+// NoticeKind classifies notices.
+type NoticeKind int
+
+// The notices.
+const (
+	NoticeStart    NoticeKind = iota // the root was opened
+	NoticeNewRoot                    // the root is new, so sinks start anew
+	NoticeOperator                   // an operator is new
+	NoticeChange                     // a rescale, a migration, a drop was begun or finished
+	NoticeTypes                      // a stored type has changed and can be read
+	NoticeInterval                   // the batch interval has changed
+	NoticeAdopted                    // an epoch of an earlier run was committed without computing
+	NoticeRetry                      // a call failed and is tried again
+	NoticeSnapshot                   // a snapshot is bad and another one is used
+	NoticeRedo                       // an epoch came out another way and that was accepted
+	NoticeSink                       // what a sink has to say
+)
+
+// Notice is something that a user should know.
+type Notice struct {
+	Kind NoticeKind
+	// Operator is the operator's name, or empty.
+	Operator string
+	// Text says it in words.
+	Text string
+	// Err is the error behind it, or nil.
+	Err error
+}
