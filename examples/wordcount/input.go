@@ -27,6 +27,8 @@ type text struct {
 	direct func() source.Source[string]
 	// plain counts the same text again, after the run.
 	plain func() (*plainCount, error)
+	// sum tells the text from others; nil where it cannot be read again.
+	sum   func() (string, error)
 	close func()
 }
 
@@ -138,6 +140,7 @@ func fileText(files []string, where string) *text {
 			p := newPlainCount()
 			return p, each(p.read)
 		},
+		sum:   func() (string, error) { return fileSum(files) },
 		close: func() {},
 	}
 }

@@ -44,7 +44,7 @@ func (w *watched) String() string {
 
 // put writes values to a topic; nil is a tombstone.
 func put(t *testing.T, broker *embedded.Broker, topic string, values ...[]byte) {
-	w := writeTo([]string{broker.Addr()}, topic, &kafkago.RoundRobin{}, 1<<20)
+	w := writeTo([]string{broker.Addr()}, topic, &kafkago.RoundRobin{}, 1<<20, 5)
 	records := make([]kafkago.Message, len(values))
 	for i, v := range values {
 		records[i] = kafkago.Message{Value: v}

@@ -67,6 +67,7 @@ type options struct {
 	interval   time.Duration
 	top, every int
 
+	checkpoint string
 	files      bool
 	brokers    []string
 	topic, out string

@@ -23,7 +23,8 @@ type meter struct {
 	shown        time.Time
 	shownLines   int64
 	newest       time.Time // when the last batch with records was done
-	lines, words int64
+	lines, words int64     // of this run
+	position     int64     // lines counted in all, by this run and those that it goes on from
 	keys         int64
 	times        []time.Duration // processing times of batches with records
 }
@@ -34,6 +35,12 @@ func (m *meter) batch(p dstream.Progress) {
 	if p.InputRows > 0 {
 		m.times = append(m.times, p.ProcessingDelay)
 		m.newest = now
+	}
+	m.position = 0
+	for _, src := range p.Sources {
+		for _, r := range src.Ranges {
+			m.position += r.Until
+		}
 	}
 	for _, op := range p.Operators {
 		m.words += op.Calls
@@ -54,7 +61,7 @@ func (m *meter) ofWritten() string {
 		return ""
 	}
 	// Lines are counted before their write is answered, at times.
-	return fmt.Sprintf(" (%d lines written)", max(m.written(), m.lines))
+	return fmt.Sprintf(" (%d lines written)", max(m.written(), m.position))
 }
 
 // summary prints the top words of all, and the numbers of the whole run.

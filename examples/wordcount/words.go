@@ -60,6 +60,15 @@ type plainCount struct {
 
 func newPlainCount() *plainCount { return &plainCount{counts: map[string]*int64{}} }
 
+// totals are the counts as plain numbers.
+func (p *plainCount) totals() map[string]int64 {
+	out := make(map[string]int64, len(p.counts))
+	for word, n := range p.counts {
+		out[word] = *n
+	}
+	return out
+}
+
 // read counts the words of r to its end, which ends a word too.
 func (p *plainCount) read(r io.Reader) error {
 	b := bufio.NewReaderSize(r, 1<<16)
