@@ -1,0 +1,264 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Partition names one partition of an operator in one layout.
+type Partition struct {
+	Operator  int // the operator's number in the root
+	Layout    int // 0, or the number of the last rescale
+	Partition int // from 0
+}
+
+func (p Partition) compare(q Partition) int {
+	return cmp.Or(cmp.Compare(p.Operator, q.Operator), cmp.Compare(p.Layout, q.Layout), cmp.Compare(p.Partition, q.Partition))
+}
+
+// file is a state file that is known to lie in the root.
+type file struct {
+	version uint64
+	name    string
+	size    int64
+	whole   bool // a snapshot or a base: a load can begin with it
+	good    bool // it was written by this run, read whole by it, or is named by a commit
+}
+
+// account is what the ledger knows of one partition.
+type account struct {
+	id     Partition
+	policy Policy
+	files  []file // that are not below F, by version
+	born   uint64 // the version before the first that the ledger has seen
+	live   bool   // the newest commit has the partition
+
+	last    uint64 // version of the newest good whole file; born if there is none
+	size    int64  // of that file
+	chain   uint64 // deltas after it
+	bytes   int64  // of those deltas
+	tried   uint64 // number of the last try, for fairness
+	fails   int
+	retry   int64  // not before this time (unix ns), after failures
+	began   uint64 // newest version when the running snapshot began
+	running bool
+	remake  bool // a bad or missing snapshot was seen: a new one is due
+	exact   bool // a snapshot of a given version is asked for, and pinned
+}
+
+// ledger is the deterministic core of maintenance: it is told commits, what was
+// written and what failed, and says which snapshot is due, which file may be
+// deleted and how far F may rise. It does no I/O and asks no clock.
+type ledger struct {
+	retain   int
+	own      uint64 // term of this run
+	accounts map[Partition]*account
+	order    []*account // live ones, by Partition
+	newest   uint64     // newest commit that passed the owner check
+	time     int64      // its batch time
+	floor    uint64     // its F
+	low      uint64     // offsets/ and commits/ below are gone
+	trash    []string   // names that may be deleted, in order
+	tries    uint64
+	running  int
+	stats    Stats
+}
+
+// maxLanes is the most snapshots that run side by side, where slow ones hold
+// others up.
+const maxLanes = 4
+
+func newLedger(retain int, own uint64) *ledger {
+	return &ledger{retain: retain, own: own, accounts: map[Partition]*account{}}
+}
+
+// entry is what a commit says of a partition.
+type entry struct {
+	id   Partition
+	name string // "" if the version changed nothing
+	base bool
+	size int64
+}
+
+// committed is told a commit that passed the owner check. policy gives the
+// policy of an operator. It returns the partitions that are to be pinned at
+// exactly this version.
+func (l *ledger) committed(epoch uint64, time int64, floor uint64, entries []entry, policy func(operator int) Policy) (exact []Partition) {
+	prev := l.time
+	l.newest, l.time = epoch, time
+	for _, a := range l.order {
+		a.live = false
+	}
+	l.order = l.order[:0]
+	at := map[int]bool{}
+	for _, e := range entries {
+		a := l.account(e.id, epoch-1)
+		if !a.live {
+			a.live = true
+			l.order = append(l.order, a)
+		}
+		a.policy = policy(e.id.Operator).filled()
+		if e.name != "" {
+			l.add(a, file{version: epoch, name: e.name, size: e.size, whole: e.base, good: true})
+		}
+		if a.policy.At == nil {
+			continue
+		}
+		due, asked := at[e.id.Operator]
+		if !asked {
+			due = a.policy.At(prev, time)
+			at[e.id.Operator] = due
+		}
+		if due {
+			exact = append(exact, e.id)
+		}
+	}
+	slices.SortFunc(l.order, func(a, b *account) int { return a.id.compare(b.id) })
+	l.raise(floor)
+	return exact
+}
+
+func (l *ledger) account(id Partition, born uint64) *account {
+	a := l.accounts[id]
+	if a == nil {
+		a = &account{id: id, born: born, last: born}
+		l.accounts[id] = a
+	}
+	return a
+}
+
+// add enters a file, once.
+func (l *ledger) add(a *account, f file) {
+	i, _ := slices.BinarySearchFunc(a.files, f.version, func(f file, v uint64) int { return cmp.Compare(f.version, v) })
+	for ; i < len(a.files) && a.files[i].version == f.version; i++ {
+		if a.files[i].name == f.name {
+			a.files[i].good = a.files[i].good || f.good
+			l.recount(a)
+			return
+		}
+	}
+	a.files = slices.Insert(a.files, i, f)
+	l.recount(a)
+}
+
+// recount finds the newest good whole file and what stands after it.
+func (l *ledger) recount(a *account) {
+	a.last, a.size, a.chain, a.bytes = a.born, 0, 0, 0
+	for i := len(a.files) - 1; i >= 0; i-- {
+		f := &a.files[i]
+		if f.whole && f.good {
+			a.last, a.size = f.version, f.size
+			break
+		}
+	}
+	// Deltas of the snapshot's own version are in it.
+	for i := len(a.files) - 1; i >= 0 && a.files[i].version > a.last; i-- {
+		if f := &a.files[i]; !f.whole && f.good {
+			a.chain++
+			a.bytes += f.size
+		}
+	}
+}
+
+// late is how due a snapshot is, in hundredths: 100 is due, 200 is twice.
+func (l *ledger) late(a *account) uint64 {
+	if a.exact {
+		return 1 << 32 // before all others
+	}
+	n := uint64(0)
+	if p := a.policy; p.Versions > 0 {
+		n = (l.newest - min(a.last, l.newest)) * 100 / p.Versions
+	}
+	if p := a.policy; p.Bytes > 0 {
+		n = max(n, uint64(a.bytes)*100/uint64(max(p.Bytes, a.size+1)))
+	}
+	if a.remake && l.newest > a.last {
+		n = max(n, 100)
+	}
+	// Without any other rule the bound on the chain still holds.
+	return max(n, a.chain*100/a.policy.interval())
+}
+
+// next gives the partition whose snapshot is to be written now, if any, and
+// marks it as running. One runs at a time; one that has taken a quarter of its
+// policy's interval no longer counts, so that it holds nobody up.
+func (l *ledger) next(now int64) (Partition, bool) {
+	if l.running >= maxLanes {
+		return Partition{}, false
+	}
+	var best *account
+	var most uint64
+	for _, a := range l.order {
+		if a.running {
+			if l.newest-a.began < max(1, a.policy.interval()/4) {
+				return Partition{}, false
+			}
+			continue
+		}
+		n := l.late(a)
+		if n < 100 || a.retry > now {
+			continue
+		}
+		if best == nil || n > most || n == most && a.tried < best.tried {
+			best, most = a, n
+		}
+	}
+	if best == nil {
+		return Partition{}, false
+	}
+	l.begin(best)
+	return best.id, true
+}
+
+func (l *ledger) begin(a *account) {
+	l.tries++
+	a.tried, a.running, a.began = l.tries, true, l.newest
+	l.running++
+}
+
+// done is told how the running snapshot of a partition ended. f is nil if it
+// failed, or if there was nothing to write.
+func (l *ledger) done(id Partition, f *file, failed bool, now, longest int64) {
+	a := l.accounts[id]
+	if a == nil || !a.running {
+		return
+	}
+	a.running = false
+	l.running--
+	switch {
+	case failed:
+		a.fails++
+		wait := longest
+		if shift := a.fails - 1; shift < 30 {
+			wait = min(longest, firstRetry<<shift)
+		}
+		a.retry = now + wait
+		l.stats.Failed++
+	case f != nil:
+		a.fails, a.retry, a.remake = 0, 0, false
+		l.stats.Snapshots++
+		l.stats.SnapshotBytes += f.size
+		f.whole, f.good = true, true
+		if f.version < l.floor {
+			l.trash = append(l.trash, f.name) // it came too late to be of use
+			return
+		}
+		l.add(a, *f)
+	default:
+		a.fails, a.retry = 0, 0
+	}
+}
+
+// firstRetry is the wait after the first failure, in nanoseconds; it doubles.
+const firstRetry = int64(1e9)
+
+// forced gives the partitions whose chain would pass twice the interval with
+// the next commit.
+func (l *ledger) forced() (ids []Partition) {
+	for _, a := range l.order {
+		if a.chain >= 2*a.policy.interval() {
+			ids = append(ids, a.id)
+		}
+	}
+	return ids
+}
