@@ -45,12 +45,12 @@ type Notice struct {
 	Err error
 }
 
-// MaintainerConfig says what a [Maintainer] works on. Store, Commits and Clock are
+// MaintainerConfig says what a [Maintainer] works on. Store, Root and Clock are
 // required.
 type MaintainerConfig struct {
-	Store   vfs.Store
-	Commits Commits
-	Clock   clock.Clock
+	Store vfs.Store
+	Root  Root
+	Clock clock.Clock
 	// Term is that of the run; Tag the tag of its vfs.Dir, so that its own
 	// temporary files are left alone.
 	Term uint64

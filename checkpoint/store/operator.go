@@ -13,13 +13,18 @@ import (
 	"github.com/statemill/statemill/vfs"
 )
 
-// Commits gives the commits of a root; *checkpoint.Root is one. It caches them:
-// a load asks for the same ones for every partition. An absent commit is an
-// error that answers fs.ErrNotExist. What it returns is not changed. It may be
-// used from any goroutine.
-type Commits interface {
+// Root says which files count; *checkpoint.Root is one. It caches commits: a
+// load asks for the same ones for every partition. An absent commit is an error
+// that answers fs.ErrNotExist. What it returns is not changed. It may be used
+// from any goroutine.
+type Root interface {
 	Commit(ctx context.Context, epoch uint64) (*checkpoint.Commit, error)
+	// Files chooses the files of version n of a partition, passing over the
+	// snapshots whose names are among bad.
+	Files(ctx context.Context, number, part int, n uint64, bad ...string) (*checkpoint.Files, error)
 }
+
+var _ Root = (*checkpoint.Root)(nil)
 
 // Put creates a state file exclusively, as vfs.Store.PutIfAbsent does;
 // Session.Put of package checkpoint is one.
@@ -29,8 +34,8 @@ type Put func(ctx context.Context, name string, write func(io.Writer) error) err
 type Config[K comparable, S any] struct {
 	// Store holds the files; they are only read through it.
 	Store vfs.Store
-	// Commits says which files count.
-	Commits Commits
+	// Root says which files count.
+	Root Root
 	// Operator is the operator as the metadata in force has it: its name,
 	// number, layout, partitions, Since and Deadlines are used.
 	Operator checkpoint.Operator
@@ -48,8 +53,6 @@ type Config[K comparable, S any] struct {
 	// Deltas and Snapshots are the compressions of the two kinds of files; the
 	// zero values are none.
 	Deltas, Snapshots statefile.Compression
-	// Floor is the F of the newest commit: no file below it is believed.
-	Floor uint64
 	// Expect is the number of versions after which the policy has a snapshot:
 	// a load that finds none in so many versions counts it as lost. 0 expects
 	// none.
@@ -73,7 +76,7 @@ type tools[K comparable, S any] struct {
 
 // NewOperator makes an operator. It touches no file.
 func NewOperator[K comparable, S any](c Config[K, S]) (*Operator[K, S], error) {
-	if c.Store == nil || c.Commits == nil || c.Key == nil || c.State == nil {
+	if c.Store == nil || c.Root == nil || c.Key == nil || c.State == nil {
 		return nil, fmt.Errorf("operator %q: %w", c.Operator.Name, errIncomplete)
 	}
 	o := &Operator[K, S]{c: c, load: c.LoadState}
@@ -83,7 +86,7 @@ func NewOperator[K comparable, S any](c Config[K, S]) (*Operator[K, S], error) {
 	return o, nil
 }
 
-var errIncomplete = errors.New("store, commits, key and state codec are required")
+var errIncomplete = errors.New("store, root, key and state codec are required")
 
 // Info gives the operator's metadata.
 func (o *Operator[K, S]) Info() checkpoint.Operator { return o.c.Operator }

@@ -134,7 +134,7 @@ func (o *Operator[K, S]) Snapshot(ctx context.Context, part int, version uint64,
 
 // committed gives what the commit of a version says of a partition.
 func (o *Operator[K, S]) committed(ctx context.Context, part int, version uint64) (pc checkpoint.PartitionCommit, time int64, err error) {
-	c, err := o.c.Commits.Commit(ctx, version)
+	c, err := o.c.Root.Commit(ctx, version)
 	if errors.Is(err, fs.ErrNotExist) {
 		if sabotage.On("snapshot-uncommitted") {
 			return pc, 0, nil
@@ -153,12 +153,11 @@ func (o *Operator[K, S]) committed(ctx context.Context, part int, version uint64
 
 // partitionOf finds a partition in a commit.
 func partitionOf(c *checkpoint.Commit, id Partition) (pc checkpoint.PartitionCommit, ok bool) {
-	for i := range c.Operators {
-		if op := &c.Operators[i]; op.Number == id.Operator && op.Layout == id.Layout && id.Partition < len(op.Partitions) {
-			return op.Partitions[id.Partition], true
-		}
+	op := c.Operator(id.Operator)
+	if op == nil || op.Layout != id.Layout || id.Partition >= len(op.Partitions) {
+		return pc, false
 	}
-	return pc, false
+	return op.Partitions[id.Partition], true
 }
 
 func (o *Operator[K, S]) info(part int, version uint64, time int64) statefile.Info {
