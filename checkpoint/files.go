@@ -1,7 +1,12 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/statemill/statemill/checkpoint/statefile"
 )
@@ -16,9 +21,10 @@ type File struct {
 	Time    int64
 	// Kind is Delta for bases too.
 	Kind statefile.Kind
+	// Base tells a base from a delta.
 	Base bool
 	// Chain is the committed chain hash of the version. Prev is that of the
-	// version before it, zero for bases.
+	// version before it, zero for bases and snapshots.
 	Chain, Prev statefile.Sum
 	// Checksum and Size are committed for deltas and bases. A snapshot has a
 	// zero Checksum, and the Size that was listed.
@@ -34,8 +40,8 @@ func (f *File) Want(op *Operator, part int) *statefile.Want {
 		Deadlines: op.Deadlines, Chain: f.Chain, Checksum: f.Checksum}
 }
 
-// Files is what version Version of one partition consists of: Start, then
-// Deltas in their order.
+// Files is what a version of one partition consists of: Start, then Deltas in
+// their order.
 type Files struct {
 	// Operator is as the metadata of the version has it.
 	Operator *Operator
@@ -52,30 +58,175 @@ type Files struct {
 	Deltas []File
 }
 
+// ErrNoStart is the class of [*NoStartError].
+var ErrNoStart = errors.New("no good file to start from")
+
+// NoStartError tells that a version cannot be loaded, because every snapshot
+// that it could start from is bad and what lies before is no longer kept.
+type NoStartError struct {
+	// Operator, Partition and Version say what was asked for.
+	Operator  string
+	Partition int
+	Version   uint64
+	// Floor is the oldest version that is kept, Bad are the snapshots that
+	// were passed over.
+	Floor uint64
+	Bad   []string
+}
+
+// Error names all of it and the next step.
+func (e *NoStartError) Error() string {
+	return fmt.Sprintf("%v: operator %q, partition %d, version %d: versions from %d on are kept, bad snapshots: %q: restore one of them from a copy of the root",
+		ErrNoStart, e.Operator, e.Partition, e.Version, e.Floor, e.Bad)
+}
+
+// Is makes every NoStartError an [ErrNoStart].
+func (e *NoStartError) Is(target error) bool { return target == ErrNoStart }
+
 // Files chooses the files of version n of a partition of an operator: the
 // newest snapshot or base at or below n, and the deltas after it that the
 // commits name. Snapshots whose names are among bad are passed over: so a load
 // that finds one bad asks again. It lists the partition's folder once per call.
 // Errors: those of Commit and Metadata; *NoStartError if a floor, or bad, has
-// taken everything that a version could start from.
+// taken everything that the version could start from.
 func (r *Root) Files(ctx context.Context, number, part int, n uint64, bad ...string) (*Files, error) {
-	return nil, errSkeleton
+	op, err := r.OperatorAt(ctx, number, n)
+	if err != nil {
+		return nil, err
+	}
+	top, err := r.partition(ctx, op, part, n)
+	if err != nil {
+		return nil, err
+	}
+	f := &Files{Operator: op, Partition: part, Version: n, Time: top.time, Chain: top.Chain, Keys: top.Keys}
+	snapshots, err := r.snapshots(ctx, op, part, n, bad)
+	if err != nil {
+		return nil, err
+	}
+	floor := r.floor()
+	from := max(op.Since, floor)
+	if len(snapshots) > 0 {
+		from = snapshots[0].Version
+	}
+	if err := r.prefetch(ctx, from, n); err != nil {
+		return nil, err
+	}
+	for v := n; ; v-- {
+		at, err := r.partition(ctx, op, part, v)
+		if err != nil {
+			return nil, err
+		}
+		file := at.file(op, part, v)
+		if len(snapshots) > 0 && snapshots[0].Version == v {
+			s := snapshots[0]
+			s.Time, s.Chain, s.Keys = at.time, at.Chain, at.Keys
+			f.Start = &s
+			break
+		}
+		if at.Base {
+			f.Start = &file
+			break
+		}
+		if at.File != "" {
+			f.Deltas = append(f.Deltas, file)
+		}
+		if v <= op.Since {
+			break
+		}
+		if v-1 < floor {
+			return nil, &NoStartError{Operator: op.Name, Partition: part, Version: n, Floor: floor, Bad: bad}
+		}
+	}
+	slices.Reverse(f.Deltas)
+	var prev statefile.Sum
+	if f.Start != nil {
+		prev = f.Start.Chain
+	}
+	for i := range f.Deltas {
+		f.Deltas[i].Prev, prev = prev, f.Deltas[i].Chain
+	}
+	return f, nil
 }
 
-// Row is a row of a version: canonical key bytes, encoded state, time. They are
-// valid until yield returns.
-type Row struct {
-	Key, State []byte
-	// HasState is false for entries that have a deadline alone.
-	HasState bool
-	// Time is that of the last update, or a deadline, see statefile.
-	Time int64
+// entry is what a commit says of a partition, with its batch time.
+type entry struct {
+	PartitionCommit
+	time int64
 }
 
-// ReadRows gives all rows of version n of a partition in the order of their
-// keys' bytes. Chain hashes and checksums are compared before the first row is
-// given; a bad snapshot is passed over and told to notice (which may be nil).
-// It holds the whole partition in memory. yield's error ends it and is returned.
-func ReadRows(ctx context.Context, r *Root, number, part int, n uint64, notice func(Notice), yield func(Row) error) error {
-	return errSkeleton
+func (r *Root) partition(ctx context.Context, op *Operator, part int, n uint64) (entry, error) {
+	c, err := r.Commit(ctx, n)
+	if err != nil {
+		return entry{}, err
+	}
+	oc := c.Operator(op.Number)
+	if oc == nil || oc.Layout != op.Layout || part < 0 || part >= len(oc.Partitions) || len(oc.Partitions) != op.Partitions {
+		return entry{}, &CorruptError{Path: CommitName(n), Number: n, Reason: fmt.Sprintf(
+			"it does not have partition %d of operator %q in layout %d with %d partitions, as its metadata says", part, op.Name, op.Layout, op.Partitions)}
+	}
+	return entry{oc.Partitions[part], c.Time}, nil
+}
+
+func (e *entry) file(op *Operator, part int, v uint64) File {
+	var n StateName
+	n.parseBase(e.File)
+	return File{Name: StateFolder(op.Number, op.Layout, part) + e.File, Term: n.Term, Version: v, Time: e.time,
+		Kind: statefile.Delta, Base: e.Base, Chain: e.Chain, Checksum: e.Checksum, Size: e.Size, Keys: e.Keys}
+}
+
+// snapshots lists those that version n may start from, the best first. Whether
+// one is good, its chain hash tells when it is read.
+func (r *Root) snapshots(ctx context.Context, op *Operator, part int, n uint64, bad []string) ([]File, error) {
+	folder := StateFolder(op.Number, op.Layout, part)
+	list, err := r.store.List(ctx, folder)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: list %s: %w", folder, err)
+	}
+	floor := r.floor()
+	var found []File
+	for _, o := range list {
+		s, ok := ParseStateName(o.Name)
+		if !ok || s.Kind != statefile.Snapshot || s.Version > n || s.Version < max(op.Since, floor) || slices.Contains(bad, o.Name) {
+			continue
+		}
+		found = append(found, File{Name: o.Name, Term: s.Term, Version: s.Version, Kind: s.Kind, Size: o.Size})
+	}
+	slices.SortFunc(found, func(a, b File) int {
+		return cmp.Or(cmp.Compare(b.Version, a.Version), cmp.Compare(b.Term, a.Term))
+	})
+	return found, nil
+}
+
+// floor is that of the newest commit that was seen.
+func (r *Root) floor() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.newest == nil {
+		return 0
+	}
+	return r.newest.Floor
+}
+
+// prefetch reads the commits from to n side by side: on an object store one
+// after the other would take most of a load.
+func (r *Root) prefetch(ctx context.Context, from, n uint64) error {
+	const readers = 16
+	r.fetching.Lock() // the next partition's load finds them in the cache
+	defer r.fetching.Unlock()
+	var wg sync.WaitGroup
+	errs := make([]error, readers)
+	from = max(from, n-min(n, cached)+1)
+	for i := range readers {
+		first := from + uint64(i)
+		if first > n {
+			break
+		}
+		wg.Go(func() {
+			for v := first; v <= n && errs[i] == nil; v += readers {
+				_, errs[i] = r.Commit(ctx, v)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
