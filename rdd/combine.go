@@ -70,6 +70,27 @@ func (c *combiner[K, V]) add(o *Origin, key K, value V, f func(V, V) V) {
 	c.changed[i] = f(have, value)
 }
 
+// combineInto is add for results of another type than the values.
+func combineInto[K comparable, V, C any](c *combiner[K, C], o *Origin, key K, v V, create func(V) C, merge func(C, V) C) {
+	i, ok := c.index[key]
+	if !ok {
+		first := create(v) // before the index: it may panic
+		c.index[key] = len(c.rows)
+		c.rows = append(c.rows, combined[K, C]{key, first, *o})
+		return
+	}
+	if !c.guarded || i >= c.flushed {
+		r := &c.rows[i]
+		r.value = merge(r.value, v)
+		return
+	}
+	have, ok := c.changed[i]
+	if !ok {
+		have = c.rows[i].value
+	}
+	c.changed[i] = merge(have, v)
+}
+
 // Flush makes the record's results final.
 func (c *combiner[K, V]) Flush() error {
 	for i, v := range c.changed {

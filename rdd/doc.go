@@ -12,8 +12,10 @@
 // not-generic unit of work. [Materialize] runs the stages that a dataset needs,
 // dependencies first, each at most once. An [Executor] supplies workers, retries
 // and the guarded mode; [Local] is the default one. Actions ([Collect], [Count],
-// [Take], [ForeachPartition], [Reduce]) run the needed stages and then one task
-// per partition.
+// [Take], [ForeachPartition], [Reduce] …) run the needed stages and then one task
+// per partition. Keyed steps ([ReduceByKey], [GroupByKey], [Join], [Cogroup] …) lay
+// their datasets out by a partitioner, and move nothing that lies by an equal one
+// already.
 //
 // Invariants:
 //   - Order is part of the result. A shuffle gives a target the rows of source

@@ -8,18 +8,23 @@ import (
 
 // ReduceByKey folds the values of each key by f and lays the results out by p.
 // Each source partition is folded first, its keys in first-seen order; then the
-// partial results are shuffled and folded again. The result is in first-seen order.
-// f must be associative and must not change its arguments.
+// partial results are shuffled and folded again. What lies by p already is not
+// moved. The result is in first-seen order. f must be associative and must not
+// change its arguments.
 func ReduceByKey[K comparable, V any](r *RDD[Pair[K, V]], f func(V, V) V, p partitioner.Partitioner[K]) *RDD[Pair[K, V]] {
 	const name = "reduceByKey"
+	if LiesBy(r, p) {
+		return reduced(r, name, f, p)
+	}
 	s := shuffle(r, p, name, func(t *Task, w *rowWriter[K, V]) error {
 		above := t.below()
 		c, done := takeCombiner[K, V](above)
 		defer done()
+		check := w.keyChecker()
 		err := r.compute(above, w.source, func(kv Pair[K, V]) error {
-			if check := w.keyed.check; check != nil {
-				if err := check(kv.Key); err != nil {
-					return above.Fail(w.label.name, kv.Key, err)
+			if check != nil {
+				if err := check(above, kv.Key); err != nil {
+					return err
 				}
 			}
 			c.add(&above.Origin, kv.Key, kv.Value, f)
@@ -33,21 +38,7 @@ func ReduceByKey[K comparable, V any](r *RDD[Pair[K, V]], f func(V, V) V, p part
 	if s.err != nil {
 		return s.rdd
 	}
-	out := derive(s.rdd, name, func(t *Task, target int, emit func(Pair[K, V]) error) error {
-		above := t.below()
-		c, done := takeCombiner[K, V](above)
-		defer done()
-		err := s.rdd.compute(above, target, func(kv Pair[K, V]) error {
-			c.add(&above.Origin, kv.Key, kv.Value, f)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		return c.each(t, guardEmitPair(t, emit))
-	})
-	out.part = p
-	return out
+	return reduced(s.rdd, name, f, p)
 }
 
 func guardEmitPair[K, V any](t *Task, emit func(Pair[K, V]) error) func(K, V) error {

@@ -101,6 +101,21 @@ func (w *rowWriter[K, V]) emitter() func(Pair[K, V]) error {
 	}
 }
 
+// keyChecker refuses keys that cannot be laid out (NaN); nil if all can. Steps that
+// fold before they move a row ask it, so that the record at fault is known.
+func (w *rowWriter[K, V]) keyChecker() func(t *Task, key K) error {
+	check := w.keyed.check
+	if check == nil {
+		return nil
+	}
+	return func(t *Task, key K) error {
+		if err := check(key); err != nil {
+			return t.Fail(w.label.name, key, err)
+		}
+		return nil
+	}
+}
+
 // place finds a key's partition and hash, and refuses a key that has none.
 func (w *rowWriter[K, V]) place(key K) (target int, h uint64, err error) {
 	k := w.keyed
