@@ -27,8 +27,8 @@
 //	Recheck        what Inspect looked for, against that commit       OK, Unsuitable
 //	Load           load version Epoch; cheap after version Epoch−1    OK
 //	ReadPlan       read offsets/<Epoch>                               PlanIs, NoPlan
-//	Adopt          find Epoch's deltas that term Term wrote and       Adopted, NotFound
-//	               digest the chains after them; no delta, no change
+//	Adopt          find Epoch's deltas that term Term wrote, digest   Adopted, NotFound
+//	               the chains after them; no delta: no change
 //	Idle           wait: an epoch is begun, or the run ends           Begin, Finish
 //	CreatePlan     create offsets/<Epoch>; taken: read it back        Created, Mine, Taken
 //	Compute        compute the epoch of that plan                     OK
@@ -64,10 +64,9 @@
 // otherwise a run that was overtaken could take over from the run that did it.
 //
 // What it does not do: retry I/O, decide when an epoch begins, name or delete
-// files, compute digests ([Digest] joins two), or fence plain outputs.
+// files, compute digests, or fence plain outputs. A sink that answers Lost for
+// ever is asked for ever: the runner limits that by Fail.
 package protocol
-
-import "fmt"
 
 // Config is the fixed part.
 type Config struct {
@@ -91,15 +90,15 @@ type Machine struct {
 	commit Found    // the newest commit that this run knows
 	sinks  []memory // what each sink holds; replaced, never written to, so copies may share it
 
-	epoch  uint64   // under way
+	epoch  uint64   // under way, or the last
 	kind   PlanKind // of the epoch under way
 	redo   bool     // its plan is an older run's
 	adopt  bool     // every sink has it: it is not computed
 	out    []bool   // which sinks had it before this run; shared like sinks
-	sink   int      // under way
-	after  after    // what follows an owner check
-	stop   Action   // step stopped, or what an owner check that finds nobody leads to
-	landed bool     // commits/epoch is there, by this run
+	sink   int      // the one under way
+	then   step     // what follows an owner check that finds nobody
+	stop   Action   // what step stopped gives
+	landed bool     // this run created commits/epoch, and has not reported it yet
 }
 
 // New returns a machine at its start.
@@ -117,14 +116,4 @@ func (m *Machine) Committed() Found { return m.commit }
 // At CreateCommit it is the sink's entry.
 func (m *Machine) Memory(sink int) (Memory, bool) {
 	return m.sinks[sink].Memory, m.sinks[sink].known
-}
-
-// A MisfitError is a result that does not fit the action: a fault of the runner.
-type MisfitError struct {
-	Action Action
-	Result Result
-}
-
-func (e *MisfitError) Error() string {
-	return fmt.Sprintf("protocol: result %q does not fit action %q: this is a fault of the runner", e.Result, e.Action)
 }

@@ -39,13 +39,14 @@ var resultNames = [...]string{
 
 // Result is how an action ended. Make it with a constructor.
 type Result struct {
-	kind   ResultKind
-	term   uint64
-	plan   PlanKind
-	fresh  bool
-	digest Sum
-	memory Memory
-	commit Found
+	kind    ResultKind
+	term    uint64
+	plan    PlanKind
+	fresh   bool
+	digest  Sum
+	digests []Sum
+	memory  Memory
+	commit  Found
 }
 
 // OK: the action is done and its effect durable.
@@ -103,9 +104,9 @@ func PlanIs(term uint64, kind PlanKind) Result { return Result{kind: isPlan, ter
 // NoPlan: it is not there.
 func NoPlan() Result { return Result{kind: isNoPlan} }
 
-// Adopted: the deltas were found; chains is the digest of all chain hashes after
-// the epoch, as given to Digest.
-func Adopted(chains Sum) Result { return Result{kind: isAdopted, digest: chains} }
+// Adopted: the deltas were found. digests has one for each sink: that of the
+// chain hashes after the epoch with the output that this sink's memory names.
+func Adopted(digests []Sum) Result { return Result{kind: isAdopted, digests: digests} }
 
 // NotFound: a delta is there, but cannot be read, or is of another line.
 func NotFound() Result { return Result{kind: isNotFound} }
@@ -141,7 +142,12 @@ func (r Result) String() string {
 		return s
 	case isPlan:
 		return fmt.Sprintf("%s %d %v", name, r.term, r.plan)
-	case isAdopted, isWrote:
+	case isAdopted:
+		for _, d := range r.digests {
+			name += " " + d.String()
+		}
+		return name
+	case isWrote:
 		return fmt.Sprintf("%s %v", name, r.digest)
 	case isBegin:
 		return fmt.Sprintf("%s %v", name, r.plan)

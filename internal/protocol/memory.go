@@ -9,24 +9,10 @@ import (
 // Sum is a digest of 128 bits; the machine only compares it.
 type Sum [16]byte
 
-// Digest joins the digest of all chain hashes after an epoch and the digest of a
-// sink's output into what the sink's memory holds: 64 bits of each. They stay
-// apart because adoption must prove the chains without having the output (P6).
-func Digest(chains, output Sum) Sum {
-	var d Sum
-	copy(d[:8], chains[:8])
-	copy(d[8:], output[:8])
-	return d
-}
-
-// sameChains compares the half that adoption can prove.
-func (s Sum) sameChains(other Sum) bool { return [8]byte(s[:8]) == [8]byte(other[:8]) }
-
-// String is the hex form of both halves without their trailing zero bytes.
-func (s Sum) String() string { return half(s[:8]) + "." + half(s[8:]) }
-
-func half(b []byte) string {
-	if b = bytes.TrimRight(b, "\x00"); len(b) == 0 {
+// String is the hex form without trailing zero bytes.
+func (s Sum) String() string {
+	b := bytes.TrimRight(s[:], "\x00")
+	if len(b) == 0 {
 		return "0"
 	}
 	return hex.EncodeToString(b)
@@ -36,9 +22,10 @@ func half(b []byte) string {
 type Memory struct {
 	// Epoch is the last epoch that the sink has.
 	Epoch uint64
-	// Term is that of the run that wrote it, not of a later fence.
+	// Term is that of the run that wrote it, not of a later fence (CE10).
 	Term uint64
-	// Digest is made by the function Digest.
+	// Digest covers the chain hashes of all operators and partitions after the
+	// epoch, and the sink's output of it (CE9).
 	Digest Sum
 }
 
@@ -66,4 +53,13 @@ type Found struct {
 	// Sinks are its entries in the order of the job's sinks. The machine keeps the
 	// slice; nobody may change it.
 	Sinks []Entry
+}
+
+// remember puts what a sink holds in its place. It copies, so that copies of the
+// machine stay independent.
+func (m *Machine) remember(sink int, mem memory) {
+	next := make([]memory, len(m.sinks))
+	copy(next, m.sinks)
+	next[sink] = mem
+	m.sinks = next
 }
