@@ -52,3 +52,49 @@ func (e *NotOwnerError) Error() string {
 
 // Unwrap gives ErrNotOwner.
 func (e *NotOwnerError) Unwrap() error { return ErrNotOwner }
+
+var (
+	// ErrDamaged says that a file of a sink is not what was written; the error
+	// that wraps it is a *DamagedError. Trying again does not help.
+	ErrDamaged = errors.New("sink: damaged")
+	// ErrFormat says that a newer version wrote a file; the error that wraps it is
+	// a *FormatError.
+	ErrFormat = errors.New("sink: format of a newer version")
+)
+
+// DamagedError is a file of a sink that is not what was written.
+type DamagedError struct {
+	// Path is the file's name in its store.
+	Path string
+	// Reason says what is wrong.
+	Reason string
+}
+
+// Error names the file and what is wrong with it.
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("sink: %s is damaged: %s", e.Path, e.Reason)
+}
+
+// Unwrap gives ErrDamaged.
+func (e *DamagedError) Unwrap() error { return ErrDamaged }
+
+// Permanent says that trying again does not help.
+func (e *DamagedError) Permanent() bool { return true }
+
+// FormatError is a file that a newer version wrote.
+type FormatError struct {
+	// Path is the file's name in its store, Format its format number.
+	Path   string
+	Format int
+}
+
+// Error names the file and both formats.
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("sink: %s has format %d, this version reads up to %d: use the version that wrote it", e.Path, e.Format, EntryFormat)
+}
+
+// Unwrap gives ErrFormat.
+func (e *FormatError) Unwrap() error { return ErrFormat }
+
+// Permanent says that trying again does not help.
+func (e *FormatError) Permanent() bool { return true }

@@ -26,7 +26,8 @@
 //     such a run succeeds, whenever that run wakes up. A unit that stores terms
 //     answers [ErrNotOwner] to a run with a lower term than it has seen and is
 //     left as it was. Fence changes neither data nor memory (CE10). It may be
-//     called again at any time between epochs, and after an error.
+//     called again at any time between epochs, and after an error. A transaction
+//     begun before it is dead: it can be aborted, and nothing else.
 //   - Memory is read after Fence, from the system itself, and is what no older
 //     run can change any more: transactions that are still open are waited for
 //     or given up (CE15). False means that this root has written nothing here.
@@ -72,16 +73,16 @@ import "context"
 // Memory is what a unit remembers of the last epoch that it committed.
 type Memory struct {
 	// Epoch is the number of the epoch.
-	Epoch uint64
+	Epoch uint64 `json:"epoch"`
 	// Term is the term of the run that wrote it. The term of a fence is stored
 	// apart and never changes it.
-	Term uint64
+	Term uint64 `json:"term"`
 	// Output is the sum of the unit's output of the epoch, from Writer.Prepare.
 	// With it a recovery can tell whether deltas belong to the output without
 	// computing it.
-	Output Sum
+	Output Sum `json:"output"`
 	// Digest is Digest(chain hashes of all operators and partitions, Output).
-	Digest Sum
+	Digest Sum `json:"digest"`
 }
 
 // Fence says who opens a unit.

@@ -111,10 +111,10 @@ func (w *writer) Unit() Unit { return w.unit }
 
 func (w *writer) Prepare(ctx context.Context, dry bool) (Sum, error) {
 	sums := make([]Sum, len(w.parts))
-	if err := w.Abort(ctx); err != nil {
-		return Sum{}, err
-	}
 	if !dry {
+		if err := w.Abort(ctx); err != nil {
+			return Sum{}, err
+		}
 		tx, err := w.unit.Begin(ctx, w.epoch)
 		if err != nil {
 			return Sum{}, fmt.Errorf("sink %s: begin epoch %d: %w", w.unit.Name(), w.epoch, err)
@@ -126,7 +126,10 @@ func (w *writer) Prepare(ctx context.Context, dry bool) (Sum, error) {
 		return err
 	})
 	if err != nil {
-		return Sum{}, errors.Join(err, w.Abort(ctx))
+		if !dry {
+			err = errors.Join(err, w.Abort(ctx))
+		}
+		return Sum{}, err
 	}
 	h := xxh3.New()
 	for i, p := range w.parts {
