@@ -39,6 +39,7 @@ var rooms = map[string][]string{
 
 	"internal/core":    {"source", "checkpoint"},
 	"internal/harness": {"source", "rdd", "staterdd", "statemap"},
+	"internal/rates":   {},
 
 	"dstream": {
 		"vfs", "codec", "partitioner", "rdd", "statemap", "timeout", "staterdd", "source", "sink", "checkpoint",
