@@ -2,6 +2,8 @@ package store
 
 import (
 	"cmp"
+	"errors"
+	"math"
 	"slices"
 )
 
@@ -51,7 +53,6 @@ type account struct {
 // deleted and how far F may rise. It does no I/O and asks no clock.
 type ledger struct {
 	retain   int
-	own      uint64 // term of this run
 	accounts map[Partition]*account
 	order    []*account // live ones, by Partition
 	newest   uint64     // newest commit that passed the owner check
@@ -59,6 +60,7 @@ type ledger struct {
 	floor    uint64     // its F
 	low      uint64     // offsets/ and commits/ below are gone
 	trash    []string   // names that may be deleted, in order
+	bad      []Notice   // what loads found, to be told
 	tries    uint64
 	running  int
 	stats    Stats
@@ -68,8 +70,52 @@ type ledger struct {
 // others up.
 const maxLanes = 4
 
-func newLedger(retain int, own uint64) *ledger {
-	return &ledger{retain: retain, own: own, accounts: map[Partition]*account{}}
+func newLedger(retain int) *ledger {
+	return &ledger{retain: retain, low: 1, accounts: map[Partition]*account{}}
+}
+
+// seed is told what a run begins with: the newest commit and how its partitions
+// were loaded.
+func (l *ledger) seed(epoch uint64, time int64, floor uint64, entries []entry, loads []LoadStats, policy func(operator int) Policy) {
+	l.newest, l.time, l.floor, l.low = epoch, time, floor, max(1, floor)
+	l.stats.Newest = epoch
+	for i := range loads {
+		ld := &loads[i]
+		a := l.account(ld.Partition, ld.Head)
+		a.files = slices.Clone(ld.files)
+		a.remake = ld.Repaired > 0
+		l.stats.Repaired += int64(ld.Repaired)
+		for _, b := range ld.Bad {
+			l.bad = append(l.bad, Notice{Kind: NoticeSnapshotBad, Partition: ld.Partition, Version: b.Version, Name: b.File, Err: b.Err})
+		}
+		if len(ld.Bad) == 0 && a.remake {
+			l.bad = append(l.bad, Notice{Kind: NoticeSnapshotBad, Partition: ld.Partition, Version: ld.Version, Err: errLost})
+		}
+		l.recount(a)
+	}
+	l.enter(epoch, entries, policy)
+}
+
+var errLost = errors.New("a snapshot that should be there is not")
+
+// enter makes the partitions of a commit the live ones.
+func (l *ledger) enter(epoch uint64, entries []entry, policy func(operator int) Policy) {
+	for _, a := range l.order {
+		a.live = false
+	}
+	l.order = l.order[:0]
+	for _, e := range entries {
+		a := l.account(e.id, epoch-1)
+		if !a.live {
+			a.live = true
+			l.order = append(l.order, a)
+		}
+		a.policy = policy(e.id.Operator).filled()
+		if e.name != "" {
+			l.add(a, file{version: epoch, name: e.name, size: e.size, whole: e.base, good: true})
+		}
+	}
+	slices.SortFunc(l.order, func(a, b *account) int { return a.id.compare(b.id) })
 }
 
 // entry is what a commit says of a partition.
@@ -86,34 +132,22 @@ type entry struct {
 func (l *ledger) committed(epoch uint64, time int64, floor uint64, entries []entry, policy func(operator int) Policy) (exact []Partition) {
 	prev := l.time
 	l.newest, l.time = epoch, time
-	for _, a := range l.order {
-		a.live = false
-	}
-	l.order = l.order[:0]
+	l.stats.Newest = epoch
+	l.enter(epoch, entries, policy)
 	at := map[int]bool{}
-	for _, e := range entries {
-		a := l.account(e.id, epoch-1)
-		if !a.live {
-			a.live = true
-			l.order = append(l.order, a)
-		}
-		a.policy = policy(e.id.Operator).filled()
-		if e.name != "" {
-			l.add(a, file{version: epoch, name: e.name, size: e.size, whole: e.base, good: true})
-		}
+	for _, a := range l.order {
 		if a.policy.At == nil {
 			continue
 		}
-		due, asked := at[e.id.Operator]
+		due, asked := at[a.id.Operator]
 		if !asked {
 			due = a.policy.At(prev, time)
-			at[e.id.Operator] = due
+			at[a.id.Operator] = due
 		}
 		if due {
-			exact = append(exact, e.id)
+			exact = append(exact, a.id)
 		}
 	}
-	slices.SortFunc(l.order, func(a, b *account) int { return a.id.compare(b.id) })
 	l.raise(floor)
 	return exact
 }
@@ -182,7 +216,7 @@ func (l *ledger) late(a *account) uint64 {
 // next gives the partition whose snapshot is to be written now, if any, and
 // marks it as running. One runs at a time; one that has taken a quarter of its
 // policy's interval no longer counts, so that it holds nobody up.
-func (l *ledger) next(now int64) (Partition, bool) {
+func (l *ledger) next(now int64, can func(Partition) bool) (Partition, bool) {
 	if l.running >= maxLanes {
 		return Partition{}, false
 	}
@@ -196,7 +230,7 @@ func (l *ledger) next(now int64) (Partition, bool) {
 			continue
 		}
 		n := l.late(a)
-		if n < 100 || a.retry > now {
+		if n < 100 || a.retry > now || !can(a.id) {
 			continue
 		}
 		if best == nil || n > most || n == most && a.tried < best.tried {
@@ -252,13 +286,59 @@ func (l *ledger) done(id Partition, f *file, failed bool, now, longest int64) {
 // firstRetry is the wait after the first failure, in nanoseconds; it doubles.
 const firstRetry = int64(1e9)
 
-// forced gives the partitions whose chain would pass twice the interval with
-// the next commit.
-func (l *ledger) forced() (ids []Partition) {
+// tooLong says that some chain would pass twice the interval with the next
+// commit.
+func (l *ledger) tooLong() bool {
 	for _, a := range l.order {
-		if a.chain >= 2*a.policy.interval() {
+		if l.over(a) {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *ledger) over(a *account) bool { return a.chain >= 2*a.policy.interval() }
+
+// forced gives the partitions whose snapshot must come before the next commit
+// and is not being written. One that has just failed waits for its retry.
+func (l *ledger) forced(now int64) (ids []Partition) {
+	for _, a := range l.order {
+		if l.over(a) && !a.running && a.retry <= now {
 			ids = append(ids, a.id)
 		}
 	}
 	return ids
+}
+
+// waiting says that a snapshot is being written for which the commit waits.
+func (l *ledger) waiting() bool {
+	for _, a := range l.order {
+		if a.running && l.over(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// wait is how long nothing is due, at most longest.
+func (l *ledger) wait(now, longest int64) int64 {
+	for _, a := range l.order {
+		if a.retry > now {
+			longest = min(longest, a.retry-now)
+		}
+	}
+	return longest
+}
+
+// summary gives the counters.
+func (l *ledger) summary() Stats {
+	s := l.stats
+	s.Floor = l.floor
+	s.Oldest, _ = l.oldest(math.MaxUint64)
+	s.Last = make(map[Partition]uint64, len(l.order))
+	for _, a := range l.order {
+		s.ChainMax = max(s.ChainMax, a.chain)
+		s.Last[a.id] = a.last
+	}
+	return s
 }

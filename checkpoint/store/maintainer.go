@@ -1,7 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"github.com/statemill/statemill/checkpoint"
@@ -29,20 +33,6 @@ type Unit struct {
 	// any goroutine, also while an epoch runs, and does not block for long. An
 	// error is a failed snapshot that is tried again.
 	Pin func(part int) (Pinned, error)
-}
-
-// Notice tells what maintenance has met: see its Kind.
-type Notice struct {
-	// Kind is "snapshot", "snapshot-failed", "snapshot-forced",
-	// "snapshot-repaired", "deleted" or "delete-failed".
-	Kind string
-	// Partition and Version say of what; Name is the file, Size its length.
-	Partition Partition
-	Version   uint64
-	Name      string
-	Size      int64
-	// Err is what failed.
-	Err error
 }
 
 // MaintainerConfig says what a [Maintainer] works on. Store, Root and Clock are
@@ -74,36 +64,163 @@ type MaintainerConfig struct {
 }
 
 // Maintainer writes snapshots and deletes files beside the batches. Its
-// decisions are those of a deterministic core; Run does the work. All methods
-// may be called from any goroutine.
+// decisions are those of a deterministic core, the ledger; Run does the work.
+// All methods may be called from any goroutine.
 type Maintainer struct {
-	c MaintainerConfig
+	c     MaintainerConfig
+	units map[int]*Unit
+	start uint64 // newest epoch when it was made
+	wake  chan struct{}
+
+	notice sync.Mutex // held while Notice is called
+
+	mu      sync.Mutex
+	ledger  *ledger
+	exact   map[Partition]*Pinned // versions that a policy asked for by time
+	changed chan struct{}         // closed and made anew when a snapshot ends
+	swept   bool
+	err     error
 }
 
 // NewMaintainer makes a maintainer of a root whose newest commit is newest (nil
-// for a fresh root), as loads have found it. It touches no file.
+// for a fresh root), which has passed the owner check, and whose partitions were
+// loaded as loads say. It touches no file. Errors are those of the config.
 func NewMaintainer(c MaintainerConfig, newest *checkpoint.Commit, loads []LoadStats) (*Maintainer, error) {
-	return &Maintainer{c: c}, nil
+	if c.Store == nil || c.Root == nil || c.Clock == nil {
+		return nil, errors.New("maintenance: store, root and clock are required")
+	}
+	if c.Retain < 0 || c.Interval < 0 || c.Workers < 0 {
+		return nil, fmt.Errorf("maintenance: %d snapshots to retain, interval %v, %d workers: must not be negative", c.Retain, c.Interval, c.Workers)
+	}
+	c.Retain = cmp.Or(c.Retain, DefaultRetain)
+	c.Interval = cmp.Or(c.Interval, DefaultInterval)
+	c.Workers = cmp.Or(c.Workers, 1)
+	m := &Maintainer{
+		c: c, units: map[int]*Unit{}, wake: make(chan struct{}, 1), ledger: newLedger(c.Retain),
+		exact: map[Partition]*Pinned{}, changed: make(chan struct{}),
+	}
+	if err := c.Policy.check(); err != nil {
+		return nil, err
+	}
+	for i := range c.Units {
+		u := c.Units[i]
+		if err := u.Policy.check(); err != nil {
+			return nil, fmt.Errorf("operator %d: %w", u.Number, err)
+		}
+		if m.units[u.Number] != nil || u.Pin == nil {
+			return nil, fmt.Errorf("maintenance: operator %d is given twice or cannot be pinned", u.Number)
+		}
+		m.units[u.Number] = &u
+	}
+	if newest != nil {
+		m.start = newest.Epoch
+		m.ledger.seed(newest.Epoch, newest.Time, newest.Floor, entriesOf(newest), loads, m.policy)
+	}
+	return m, nil
 }
 
-// Run works until ctx ends, and then returns nil when all its goroutines have
-// ended. It begins with one listing of the root for what earlier runs left
-// behind; after that it lists nothing.
-func (m *Maintainer) Run(ctx context.Context) error { return nil }
+func (m *Maintainer) policy(operator int) Policy {
+	if u := m.units[operator]; u != nil && !u.Policy.IsZero() {
+		return u.Policy
+	}
+	return m.c.Policy
+}
+
+// entriesOf lists the partitions of a commit.
+func entriesOf(c *checkpoint.Commit) (list []entry) {
+	for i := range c.Operators {
+		op := &c.Operators[i]
+		for p := range op.Partitions {
+			pc := &op.Partitions[p]
+			e := entry{id: Partition{op.Number, op.Layout, p}, base: pc.Base, size: pc.Size}
+			if pc.File != "" {
+				e.name = checkpoint.StateFolder(op.Number, op.Layout, p) + pc.File
+			}
+			list = append(list, e)
+		}
+	}
+	return list
+}
 
 // Committed tells a commit that has passed the owner check, before the next
-// epoch begins. It never blocks on I/O.
-func (m *Maintainer) Committed(c *checkpoint.Commit) {}
+// epoch changes anything: a policy may ask for exactly this version, which is
+// then pinned here. It does no I/O.
+func (m *Maintainer) Committed(c *checkpoint.Commit) {
+	m.mu.Lock()
+	exact := m.ledger.committed(c.Epoch, c.Time, c.Floor, entriesOf(c), m.policy)
+	m.mu.Unlock()
+	for _, id := range exact {
+		m.pinExact(id, c.Epoch)
+	}
+	m.poke()
+}
+
+// pinExact pins the version that was just committed.
+func (m *Maintainer) pinExact(id Partition, epoch uint64) {
+	u := m.units[id.Operator]
+	if u == nil {
+		return
+	}
+	p, err := u.Pin(id.Partition)
+	if err == nil && p.Version != epoch {
+		p.Release()
+		err = fmt.Errorf("version %d was pinned where %d was committed", p.Version, epoch)
+	}
+	if err != nil {
+		m.fail(Notice{Kind: NoticeSnapshotFailed, Partition: id, Version: epoch, Err: err})
+		return
+	}
+	m.mu.Lock()
+	late := m.exact[id]
+	m.exact[id] = &p
+	m.ledger.accounts[id].exact = true
+	m.mu.Unlock()
+	if late != nil {
+		late.Release() // it was not begun in a whole interval; the newer one serves better
+	}
+}
+
+// poke lets Run look again.
+func (m *Maintainer) poke() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
 
 // Floor gives the F for the next commit. limit is the oldest version that the
 // engine needs, for windows or replay; math.MaxUint64 if it needs none.
-func (m *Maintainer) Floor(limit uint64) uint64 { return 0 }
-
-// BeforeCommit is called before each commit. It returns at once unless the
-// chain of a partition would pass twice its policy's interval: then it waits
-// for the snapshot of that partition that is being written, or writes it. That
-// a snapshot fails is no error of it; only ctx's end is.
-func (m *Maintainer) BeforeCommit(ctx context.Context) error { return nil }
+func (m *Maintainer) Floor(limit uint64) uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ledger.nextFloor(limit)
+}
 
 // Stats gives what has been done so far.
-func (m *Maintainer) Stats() Stats { return Stats{} }
+func (m *Maintainer) Stats() Stats {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.ledger.summary()
+	s.Err = m.err
+	return s
+}
+
+// tell passes a notice on.
+func (m *Maintainer) tell(n Notice) {
+	if m.c.Notice == nil {
+		return
+	}
+	m.notice.Lock()
+	defer m.notice.Unlock()
+	m.c.Notice(n)
+}
+
+// fail remembers an error and tells it.
+func (m *Maintainer) fail(n Notice) {
+	m.mu.Lock()
+	m.err = n.Err
+	m.mu.Unlock()
+	m.tell(n)
+}
+
+func (m *Maintainer) now() int64 { return m.c.Clock.Now().UnixNano() }

@@ -92,10 +92,55 @@ func (l *ledger) raise(floor uint64) {
 			delete(l.accounts, id) // a layout or an operator that is gone
 		}
 	}
-	if l.low == 0 {
-		l.low = floor // what lies below from before is found by the listing at the start
-	}
 	for ; l.low < floor; l.low++ {
 		l.trash = append(l.trash, checkpoint.PlanName(l.low), checkpoint.CommitName(l.low))
 	}
+}
+
+// found is told a file that a listing showed. It may have been known.
+func (l *ledger) found(id Partition, f file) {
+	if f.version < l.floor {
+		l.junk(f.name)
+		return
+	}
+	l.add(l.account(id, f.version-min(1, f.version)), f)
+}
+
+// orphan is told a delta that its epoch's commit does not name.
+func (l *ledger) orphan(id Partition, name string) {
+	a := l.accounts[id]
+	if a == nil {
+		return
+	}
+	for i := range a.files {
+		if a.files[i].name == name {
+			a.files = slices.Delete(a.files, i, i+1)
+			l.recount(a)
+			l.junk(name)
+			return
+		}
+	}
+}
+
+// junk enters a name that may be deleted.
+func (l *ledger) junk(name string) { l.trash = append(l.trash, name) }
+
+// discard gives the next name to delete.
+func (l *ledger) discard() (name string, ok bool) {
+	if len(l.trash) == 0 {
+		return "", false
+	}
+	name, l.trash = l.trash[0], l.trash[1:]
+	return name, true
+}
+
+// discarded is told how that went. A name that failed goes to the end, so that
+// it holds no other up.
+func (l *ledger) discarded(name string, failed bool) {
+	if failed {
+		l.stats.DeleteFailed++
+		l.trash = append(l.trash, name)
+		return
+	}
+	l.stats.Deleted++
 }
