@@ -84,7 +84,6 @@ func (l *ledger) seed(epoch uint64, time int64, floor uint64, entries []entry, l
 		a := l.account(ld.Partition, ld.Head)
 		a.files = slices.Clone(ld.files)
 		a.remake = ld.Repaired > 0
-		l.stats.Repaired += int64(ld.Repaired)
 		for _, b := range ld.Bad {
 			l.bad = append(l.bad, Notice{Kind: NoticeSnapshotBad, Partition: ld.Partition, Version: b.Version, Name: b.File, Err: b.Err})
 		}
@@ -269,6 +268,9 @@ func (l *ledger) done(id Partition, f *file, failed bool, now, longest int64) {
 		a.retry = now + wait
 		l.stats.Failed++
 	case f != nil:
+		if a.remake {
+			l.stats.Repaired++
+		}
 		a.fails, a.retry, a.remake = 0, 0, false
 		l.stats.Snapshots++
 		l.stats.SnapshotBytes += f.size

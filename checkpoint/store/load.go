@@ -96,6 +96,7 @@ func (l *loading[K, S]) run(open func() (*statemap.Map[K, S], error)) (*statemap
 	}
 	l.stats = LoadStats{Partition: o.ID(l.part), Version: l.n}
 	var names []string
+	again := "" // a file whose reading failed once, though it may be good
 	for {
 		files, err := o.c.Root.Files(l.ctx, o.c.Operator.Number, l.part, l.n, names...)
 		if err != nil {
@@ -117,6 +118,10 @@ func (l *loading[K, S]) run(open func() (*statemap.Map[K, S], error)) (*statemap
 		_ = m.Abort()
 		if !bad {
 			return nil, err
+		}
+		if start := files.Start.Name; !checkpoint.Bad(err) && again != start {
+			again = start
+			continue
 		}
 		l.stats.Bad = append(l.stats.Bad, Bad{File: files.Start.Name, Version: files.Start.Version, Err: err})
 		names = append(names, files.Start.Name)

@@ -3,16 +3,17 @@ package store
 import "fmt"
 
 // NoticeKind classifies notices.
-type NoticeKind int
+type NoticeKind string
 
 // The notices.
 const (
-	NoticeSnapshot       NoticeKind = iota // a snapshot was written
-	NoticeSnapshotForced                   // one was written because the chain had become too long
-	NoticeSnapshotFailed                   // one failed and is tried again
-	NoticeSnapshotBad                      // a load met a bad or lost one; a later version gets a new one
-	NoticeDeleteFailed                     // a file could not be deleted; that is tried again
-	NoticeSweepFailed                      // the listing at the start failed; it is tried again
+	NoticeSnapshot         NoticeKind = "snapshot"          // a snapshot was written
+	NoticeSnapshotForced   NoticeKind = "snapshot-forced"   // one was written before a commit, as a chain had become too long
+	NoticeSnapshotRepaired NoticeKind = "snapshot-repaired" // one was written because a load had found one bad or lost
+	NoticeSnapshotFailed   NoticeKind = "snapshot-failed"   // one failed and is tried again
+	NoticeSnapshotBad      NoticeKind = "snapshot-bad"      // a load met a bad or lost one
+	NoticeDeleteFailed     NoticeKind = "delete-failed"     // a file could not be deleted; that is tried again
+	NoticeSweepFailed      NoticeKind = "sweep-failed"      // the listing at the start failed; it is tried again
 )
 
 // Notice tells what maintenance has met.
@@ -38,6 +39,8 @@ func (n Notice) String() string {
 		return fmt.Sprintf("snapshot of %s before the commit, as its chain had become too long: %s, %d bytes", of, n.Name, n.Size)
 	case NoticeSnapshotFailed:
 		return fmt.Sprintf("snapshot of %s failed and is tried again: %v", of, n.Err)
+	case NoticeSnapshotRepaired:
+		return fmt.Sprintf("snapshot of %s in the place of a bad or lost one: %s, %d bytes", of, n.Name, n.Size)
 	case NoticeSnapshotBad:
 		return fmt.Sprintf("snapshot of %s cannot be used: %s: %v; a later version gets a new one", of, n.Name, n.Err)
 	case NoticeDeleteFailed:

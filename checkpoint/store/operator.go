@@ -13,11 +13,12 @@ import (
 	"github.com/statemill/statemill/vfs"
 )
 
-// Root says which files count; *checkpoint.Root is one. It caches commits: a
+// Root says which files count; *checkpoint.Root does. It caches commits: a
 // load asks for the same ones for every partition. An absent commit is an error
 // that answers fs.ErrNotExist. What it returns is not changed. It may be used
 // from any goroutine.
 type Root interface {
+	// Commit gives the commit of an epoch.
 	Commit(ctx context.Context, epoch uint64) (*checkpoint.Commit, error)
 	// Files chooses the files of version n of a partition, passing over the
 	// snapshots whose names are among bad.

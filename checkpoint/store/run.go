@@ -104,6 +104,9 @@ func (m *Maintainer) write(ctx context.Context, j job, kind NoticeKind) {
 	if w.Name != "" {
 		f = &file{version: w.Version, name: w.Name, size: w.Size}
 	}
+	if f != nil && kind == NoticeSnapshot && m.ledger.accounts[j.id].remake {
+		kind = NoticeSnapshotRepaired
+	}
 	m.ledger.done(j.id, f, err != nil, m.now(), int64(m.c.Interval))
 	if err == nil {
 		m.err = nil

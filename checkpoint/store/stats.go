@@ -3,8 +3,8 @@ package store
 // Stats counts what maintenance has done since it was made.
 type Stats struct {
 	// Snapshots were written, SnapshotBytes long; Forced of them because a
-	// chain of deltas had become too long, Repaired because a load had found a
-	// snapshot bad or lost. Failed ones are tried again.
+	// chain of deltas had become too long, Repaired in the place of one that a
+	// load had found bad or lost. Failed ones are tried again.
 	Snapshots, Forced, Repaired, Failed int64
 	SnapshotBytes                       int64
 	// Deleted files and other names, and failures of deleting, which are tried
