@@ -106,7 +106,7 @@ func New(cfg Config) Machine {
 	return Machine{cfg: cfg, sinks: make([]memory, cfg.Sinks), out: make([]bool, cfg.Sinks)}
 }
 
-// Term is the run's own, 0 before it is registered.
+// Term is the run's own; until it is registered, the one that it asks for, 0 at first.
 func (m *Machine) Term() uint64 { return m.term }
 
 // Committed is the newest commit that the run knows; Epoch 0 if there is none.
