@@ -44,8 +44,9 @@ type account struct {
 	retry   int64  // not before this time (unix ns), after failures
 	began   uint64 // newest version when the running snapshot began
 	running bool
-	remake  bool // a bad or missing snapshot was seen: a new one is due
-	exact   bool // a snapshot of a given version is asked for, and pinned
+	remake  bool   // a bad or missing snapshot was seen: a new one is due
+	above   uint64 // the version of that; the new one is of a later version (P4)
+	exact   bool   // a snapshot of a given version is asked for, and pinned
 }
 
 // ledger is the deterministic core of maintenance: it is told commits, what was
@@ -84,6 +85,9 @@ func (l *ledger) seed(epoch uint64, time int64, floor uint64, entries []entry, l
 		a := l.account(ld.Partition, ld.Head)
 		a.files = slices.Clone(ld.files)
 		a.remake = ld.Repaired > 0
+		if a.remake {
+			a.above = ld.Version
+		}
 		for _, b := range ld.Bad {
 			l.bad = append(l.bad, Notice{Kind: NoticeSnapshotBad, Partition: ld.Partition, Version: b.Version, Name: b.File, Err: b.Err})
 		}
@@ -205,7 +209,7 @@ func (l *ledger) late(a *account) uint64 {
 	if p := a.policy; p.Bytes > 0 {
 		n = max(n, uint64(a.bytes)*100/uint64(max(p.Bytes, a.size+1)))
 	}
-	if a.remake && l.newest > a.last {
+	if a.remake {
 		n = max(n, 100)
 	}
 	// Without any other rule the bound on the chain still holds.
@@ -229,7 +233,7 @@ func (l *ledger) next(now int64, can func(Partition) bool) (Partition, bool) {
 			continue
 		}
 		n := l.late(a)
-		if n < 100 || a.retry > now || !can(a.id) {
+		if n < 100 || l.newest <= a.above || a.retry > now || !can(a.id) {
 			continue
 		}
 		if best == nil || n > most || n == most && a.tried < best.tried {
@@ -305,7 +309,7 @@ func (l *ledger) over(a *account) bool { return a.chain >= 2*a.policy.interval()
 // and is not being written. One that has just failed waits for its retry.
 func (l *ledger) forced(now int64) (ids []Partition) {
 	for _, a := range l.order {
-		if l.over(a) && !a.running && a.retry <= now {
+		if l.over(a) && !a.running && l.newest > a.above && a.retry <= now {
 			ids = append(ids, a.id)
 		}
 	}
