@@ -1,0 +1,67 @@
+package milltool
+
+import (
+	"context"
+	"strings"
+
+	"github.com/statemill/statemill/checkpoint"
+	"github.com/statemill/statemill/checkpoint/statefile"
+)
+
+// leftovers lists the files that no version consists of.
+func (r *verifier) leftovers(ctx context.Context) error {
+	for _, o := range r.listed {
+		if r.named[o.Name] {
+			continue
+		}
+		if text := r.leftover(o.Name); text != "" {
+			r.found(note, o.Name, "%s", text)
+		}
+	}
+	temps, err := r.store.Leftovers(ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, t := range temps {
+		r.found(note, t.Name, "a file that was not finished, or is being written")
+	}
+	return nil
+}
+
+// leftover says what a file is that no commit names; nothing, if all is well.
+func (r *verifier) leftover(name string) string {
+	if name == checkpoint.LockName {
+		return ""
+	}
+	if n, ok := documentNumber(name); ok {
+		folder, _, _ := strings.Cut(name, "/")
+		switch {
+		case folder == "owner", r.unread, r.newest == 0 && n == 1:
+			return ""
+		case folder == "metadata":
+			if n == 1 {
+				return "" // the root's first, which has its id
+			}
+			return "no commit names it: it is not in force"
+		case n == r.newest+1 && folder == "offsets":
+			return "the plan of the epoch that is under way or pending"
+		case n > r.newest:
+			return "it was made while verify ran, or lies beyond the newest commit"
+		}
+		return "below the oldest version that is kept"
+	}
+	s, ok := checkpoint.ParseStateName(name)
+	switch {
+	case !ok:
+		return "no file of a checkpoint root"
+	case r.unread:
+		return "not checked: the newest commit cannot be read"
+	case s.Version < r.oldest:
+		return "below the oldest version that is kept"
+	case s.Version > r.newest:
+		return "of an epoch that is under way or pending"
+	case s.Kind == statefile.Snapshot:
+		return "a snapshot of an operator or layout that its version does not have"
+	}
+	return "no commit names it: it was left by a run that did not finish the epoch"
+}

@@ -1,0 +1,16 @@
+package milltool
+
+import (
+	"context"
+	"errors"
+	"flag"
+)
+
+func repairCommand() command {
+	return command{
+		name: "repair", args: []string{"DIR"}, short: "not there yet",
+		bind: func(c *call, _ *flag.FlagSet) func(context.Context) error {
+			return func(context.Context) error { return errors.New("not there yet") }
+		},
+	}
+}

@@ -1,0 +1,161 @@
+package milltool
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/statemill/statemill/checkpoint"
+)
+
+// damaged tells damage of documents and state files from other errors.
+func damaged(err error) bool {
+	return errors.Is(err, checkpoint.ErrCorrupt) || errors.Is(err, checkpoint.ErrFormat) || errors.Is(err, checkpoint.ErrGap) ||
+		errors.Is(err, checkpoint.ErrNoStart) || checkpoint.Bad(err)
+}
+
+// pathOf gives the document that an error is about.
+func pathOf(err error) string {
+	var corrupt *checkpoint.CorruptError
+	var format *checkpoint.FormatError
+	switch {
+	case errors.As(err, &corrupt):
+		return corrupt.Path
+	case errors.As(err, &format):
+		return format.Path
+	}
+	return ""
+}
+
+// documents reads every document that is listed, then looks for those that the
+// kept versions need.
+func (r *verifier) documents(ctx context.Context) error {
+	for _, o := range r.listed {
+		if n, ok := documentNumber(o.Name); ok {
+			if err := r.document(ctx, o.Name, n); err != nil {
+				return err
+			}
+		}
+	}
+	for n := r.oldest; n <= r.newest && r.newest > 0; n++ {
+		if err := r.version(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// documentNumber gives the number in the name of a document.
+func documentNumber(name string) (uint64, bool) {
+	folder, last, _ := strings.Cut(name, "/")
+	if !slices.Contains([]string{"owner", "metadata", "offsets", "commits"}, folder) {
+		return 0, false
+	}
+	n, err := parseVersion(last)
+	return n, err == nil && number(n) == last
+}
+
+// below tells that a document is of a version that is no longer kept.
+func (r *verifier) below(name string, n uint64) bool {
+	return (strings.HasPrefix(name, "commits/") || strings.HasPrefix(name, "offsets/")) && n < r.oldest
+}
+
+// document reads one document and checks it by itself.
+func (r *verifier) document(ctx context.Context, name string, n uint64) error {
+	b, err := r.store.Get(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // if it is needed, it will be missed
+	}
+	if err != nil {
+		return err
+	}
+	r.files++
+	r.bytes += int64(len(b))
+	_, err = checkpoint.DecodeDocument(name, b)
+	switch {
+	case err != nil && r.below(name, n):
+		r.found(note, name, "damaged, and no longer needed")
+	case err != nil:
+		r.found(damage, name, "%v", err)
+	}
+	return nil
+}
+
+// version looks for the documents of a version and compares them with one
+// another.
+func (r *verifier) version(ctx context.Context, n uint64) error {
+	commit, err := r.root.Commit(ctx, n)
+	if err != nil {
+		return r.missing(ctx, checkpoint.CommitName(n), n, err)
+	}
+	r.named[checkpoint.CommitName(n)] = true
+	plan, err := r.root.Plan(ctx, n)
+	if err != nil {
+		if err := r.missing(ctx, checkpoint.PlanName(n), n, err); err != nil {
+			return err
+		}
+	} else {
+		r.named[checkpoint.PlanName(n)] = true
+		if plan.Kind != commit.Kind || plan.Time != commit.Time {
+			r.found(damage, checkpoint.CommitName(n), "its kind and time (%s, %s) are not those of offsets/%d (%s, %s)",
+				commit.Kind, stamp(commit.Time), n, plan.Kind, stamp(plan.Time))
+		}
+	}
+	meta, err := r.root.Metadata(ctx, commit.Metadata)
+	if err != nil {
+		return r.missing(ctx, checkpoint.MetadataName(commit.Metadata), n, err)
+	}
+	r.named[checkpoint.MetadataName(commit.Metadata)] = true
+	for i := range meta.Operators {
+		if err := fits(commit, &meta.Operators[i]); err != nil {
+			r.found(damage, checkpoint.CommitName(n), "%v", err)
+		}
+	}
+	if len(commit.Operators) != len(meta.Operators) {
+		r.found(damage, checkpoint.CommitName(n), "it has %d operators, its metadata has %d", len(commit.Operators), len(meta.Operators))
+	}
+	for _, term := range []uint64{commit.Term, cmp.Or(plan, &checkpoint.Plan{Term: commit.Term}).Term} {
+		name := checkpoint.OwnerName(term)
+		if r.named[name] {
+			continue
+		}
+		r.named[name] = true
+		if _, err := r.store.Stat(ctx, name); err != nil {
+			if err := r.missing(ctx, name, n, err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// missing judges an error about a file that version n needs: nothing, if it is
+// gone because the version is no longer kept; a finding; or an error of the
+// store.
+func (r *verifier) missing(ctx context.Context, name string, n uint64, err error) error {
+	if !damaged(err) {
+		return err
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, checkpoint.ErrNoStart) {
+		now, nerr := checkpoint.OpenRoot(r.store).Newest(ctx)
+		switch {
+		case nerr == nil && now != nil && now.Floor > n:
+			r.gone++
+			return nil
+		case nerr != nil && !damaged(nerr):
+			return nerr
+		}
+	}
+	if r.named[name] && slices.ContainsFunc(r.findings, func(f finding) bool { return f.File == name }) {
+		return nil // it has its finding
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		r.found(damage, name, "missing: version %d needs it", n)
+		return nil
+	}
+	r.found(damage, name, "%v", err)
+	return nil
+}
