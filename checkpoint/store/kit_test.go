@@ -9,7 +9,6 @@ import (
 	"math"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -23,6 +22,12 @@ import (
 	"github.com/statemill/statemill/vfs"
 )
 
+// tester is a *testing.T, *testing.B or *rapid.T.
+type tester interface {
+	require.TestingT
+	Helper()
+}
+
 // val is a state with its time, as a plain map has it.
 type val struct {
 	S int64
@@ -34,7 +39,7 @@ type model map[string]val
 
 // world is a run on a root: what an engine does around this package.
 type world struct {
-	t      testing.TB
+	t      tester
 	store  vfs.Store
 	root   *checkpoint.Root
 	op     *store.Operator[string, int64]
@@ -49,7 +54,9 @@ type world struct {
 	mu     sync.Mutex
 	live   []*statemap.Map[string, int64] // newest committed
 	commit *checkpoint.Commit
-	want   map[uint64][]model // every committed version
+	want   map[uint64][]model                                        // every committed version
+	pins   int                                                       // taken and not released
+	upload func(ctx context.Context, part int, version uint64) error // before a snapshot is written
 	limit  uint64
 	stats  []store.LoadStats
 
@@ -60,7 +67,7 @@ func mapOf() (*statemap.Map[string, int64], error) {
 	return statemap.New[string, int64](statemap.Options[string]{})
 }
 
-func codecs(t testing.TB) (*codec.Key[string], codec.Codec[int64]) {
+func codecs(t tester) (*codec.Key[string], codec.Codec[int64]) {
 	key, err := codec.KeyFor[string]()
 	require.NoError(t, err)
 	state, err := codec.For[int64]()
@@ -75,14 +82,14 @@ func withConfig(f func(*store.MaintainerConfig)) option { return func(w *world) 
 
 // begin makes a run on a root with one operator "counts"; the root may have
 // been used before by an earlier world.
-func begin(t testing.TB, s vfs.Store, parts int, term uint64, opts ...option) *world {
+func begin(t tester, s vfs.Store, parts int, term uint64, opts ...option) *world {
 	t.Helper()
 	w, err := tryBegin(t, s, parts, term, opts...)
 	require.NoError(t, err)
 	return w
 }
 
-func tryBegin(t testing.TB, s vfs.Store, parts int, term uint64, opts ...option) (*world, error) {
+func tryBegin(t tester, s vfs.Store, parts int, term uint64, opts ...option) (*world, error) {
 	w := &world{
 		t: t, store: s, parts: parts, term: term, want: map[uint64][]model{}, limit: math.MaxUint64,
 		policy: store.EveryVersions(10), clock: clock.NewManual(time.Unix(1000, 0)),
@@ -161,10 +168,22 @@ func (w *world) pin(part int) (store.Pinned, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	m, v := w.live[part], w.commit.Epoch
+	w.pins++
 	return store.Pinned{
 		Version: v,
-		Write:   func(ctx context.Context) (store.Written, error) { return w.op.Snapshot(ctx, part, v, m) },
-		Release: func() {},
+		Write: func(ctx context.Context) (store.Written, error) {
+			if w.upload != nil {
+				if err := w.upload(ctx, part, v); err != nil {
+					return store.Written{}, err
+				}
+			}
+			return w.op.Snapshot(ctx, part, v, m)
+		},
+		Release: func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.pins--
+		},
 	}, nil
 }
 
@@ -224,13 +243,13 @@ func (w *world) tryEpoch(changes ...change) error {
 		Floor:     w.maint.Floor(w.limit),
 		Operators: []checkpoint.OperatorCommit{{Number: 1, Partitions: after}},
 	}
+	w.want[n] = state // also if the answer is lost
 	if err := w.document(checkpoint.CommitName(n), c); err != nil {
 		return err
 	}
 	w.mu.Lock()
 	w.live, w.commit = next, c
 	w.mu.Unlock()
-	w.want[n] = state
 	if _, err := w.root.Newest(ctx); err != nil {
 		return err
 	}
@@ -293,6 +312,14 @@ func (w *world) check(n uint64) {
 	}
 }
 
+// checkKept loads every version from the oldest that is promised on.
+func (w *world) checkKept(from uint64) {
+	w.t.Helper()
+	for n := max(from, 1); n <= w.newest(); n++ {
+		w.check(n)
+	}
+}
+
 // fresh is an operator of a program that has just come, with empty caches.
 func (w *world) fresh() *store.Operator[string, int64] {
 	root := checkpoint.OpenRoot(w.store)
@@ -317,7 +344,7 @@ func (w *world) names(part int) (list []string) {
 }
 
 // replace gives an object other bytes, as only damage does.
-func replace(t testing.TB, s vfs.Store, name string, b []byte) {
+func replace(t tester, s vfs.Store, name string, b []byte) {
 	t.Helper()
 	ctx := context.Background()
 	require.NoError(t, s.Delete(ctx, name))
@@ -327,14 +354,14 @@ func replace(t testing.TB, s vfs.Store, name string, b []byte) {
 	}))
 }
 
-func read(t testing.TB, s vfs.Store, name string) []byte {
+func read(t tester, s vfs.Store, name string) []byte {
 	t.Helper()
 	b, err := s.Get(context.Background(), name)
 	require.NoError(t, err)
 	return b
 }
 
-func gone(t testing.TB, s vfs.Store, name string) bool {
+func gone(t tester, s vfs.Store, name string) bool {
 	t.Helper()
 	_, err := s.Stat(context.Background(), name)
 	if err == nil {

@@ -158,23 +158,44 @@ func (m *Maintainer) attempt(ctx context.Context, j job) (w Written, err error) 
 
 // BeforeCommit is called before each commit. It returns at once unless the
 // chain of a partition would pass twice its policy's interval: then it waits
-// for the snapshot of that partition that is being written, or writes it, one
-// time. That this fails is no error of it; only ctx's end is.
+// for the snapshot of that partition that is being written, and writes one if
+// that was too old, or if none is under way. That one fails is no error of it
+// and does not hold the commit up any longer; only ctx's end is.
 func (m *Maintainer) BeforeCommit(ctx context.Context) error {
-	m.mu.Lock()
-	if !m.ledger.tooLong() {
-		m.mu.Unlock()
-		return nil
-	}
-	var jobs []job
-	for _, id := range m.ledger.forced(m.now()) {
-		if m.units[id.Operator] == nil {
-			continue
+	tried := map[Partition]bool{}
+	for ctx.Err() == nil {
+		m.mu.Lock()
+		if !m.ledger.tooLong() || sabotage.On("not-forced") {
+			m.mu.Unlock()
+			return nil
 		}
-		m.ledger.begin(m.ledger.accounts[id])
-		jobs = append(jobs, m.take(id))
+		var jobs []job
+		for _, id := range m.ledger.forced(m.now()) {
+			if m.units[id.Operator] != nil && !tried[id] {
+				tried[id] = true
+				m.ledger.begin(m.ledger.accounts[id])
+				jobs = append(jobs, m.take(id))
+			}
+		}
+		waiting, changed := m.ledger.waiting(), m.changed
+		m.mu.Unlock()
+		switch {
+		case len(jobs) > 0:
+			m.force(ctx, jobs)
+		case !waiting:
+			return nil
+		default:
+			select {
+			case <-ctx.Done():
+			case <-changed:
+			}
+		}
 	}
-	m.mu.Unlock()
+	return context.Cause(ctx)
+}
+
+// force writes snapshots for which a commit waits, side by side.
+func (m *Maintainer) force(ctx context.Context, jobs []job) {
 	begun := make([]bool, len(jobs))
 	_ = pool.Run(ctx, m.c.Workers, len(jobs), func(ctx context.Context, _, i int) error {
 		begun[i] = true
@@ -186,19 +207,6 @@ func (m *Maintainer) BeforeCommit(ctx context.Context) error {
 			m.drop(j)
 		}
 	}
-	for ctx.Err() == nil {
-		m.mu.Lock()
-		waiting, changed := m.ledger.waiting(), m.changed
-		m.mu.Unlock()
-		if !waiting {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-		case <-changed:
-		}
-	}
-	return context.Cause(ctx)
 }
 
 // drop gives a job back that ctx's end kept from being begun.
