@@ -33,6 +33,9 @@ var table = []Break{
 	{Name: "markers-pass", Package: "kafka/internal/batch", Test: "TestTransactions"},
 	{Name: "no-crc", Package: "kafka/internal/batch", Test: "TestDamage/checksum"},
 
+	{Name: "receiver-forgets-early", Package: "source/receiver", Test: "TestSuite"},
+	{Name: "receiver-no-sync", Package: "source/receiver", Test: "TestEveryCallFails"},
+
 	{Name: "guard-leaks-rows", Package: "rdd", Test: "TestGuardedModeAtEveryEdge"},
 	{Name: "kept-not-kept", Package: "rdd", Test: "TestKeptIsComputedOnce"},
 	{Name: "random-group-order", Package: "rdd", Test: "TestOrderOfReduceByKey"},

@@ -1,0 +1,38 @@
+// Package receiver makes a replayable source of what cannot be read twice:
+// sockets, queues that forget, HTTP requests, sensors. What a [Receiver] takes in
+// goes to a log in a local directory first, and the job reads the log.
+//
+// # The promise
+//
+// When store has returned nil, the records are durable: they are read by exactly
+// one epoch's plan, whatever crashes in between, as long as the directory is
+// kept. So acknowledge to the sender after store, never before. A record whose
+// store did not return may be in the log or not; a sender that sends it again
+// then makes it twice, as with every log.
+//
+// # Main types
+//
+// [Receiver] is what a user writes, or [Lines] for a TCP server that sends lines.
+// [New] joins it with a directory and a codec into a [Source], which is a
+// source.Source with one partition; offsets number the records from 0.
+//
+// # How it works
+//
+// Calls of store that come at the same time share one write and one sync. The log
+// is a row of segment files. A block of records is written with a checksum; at a
+// start, everything up to the first torn block is kept and synced again before it
+// counts. A segment is never written to after a failure or a restart: the next
+// one begins, at the offset up to which all is durable, and what the older one
+// holds from there on does not exist. Segments go when all their records are in
+// committed epochs; the newest always stays, as it knows the next offset.
+//
+// One source at a time uses a directory; a lock sees to it where locks exist. The
+// directory belongs on the local disk of the machine that receives, and to the
+// same job for ever: offsets of another log are other records.
+//
+// # What it does not do
+//
+// It does not replicate: when the disk is lost, so are the records on it that no
+// epoch had read. It does not know senders, so it cannot tell a record that was
+// sent twice.
+package receiver
