@@ -27,6 +27,8 @@ type node struct {
 	// stable: the stream's own RDD can be read again without running anything
 	// twice (a stateful operator's output), so keeping it would be a copy.
 	stable bool
+	// constant: the stream gives the same RDD in every batch.
+	constant bool
 
 	op  statefulNode // set on the stream of a stateful operator
 	src *input       // set on the stream of a source

@@ -14,23 +14,47 @@ type opConfig struct {
 	nameSet       bool
 	partitions    int
 	partitionsSet bool
+	partitioner   any // a Partitioner[K]
+	partitioned   bool
 }
 
-// Name names a ReduceByKey or an output. The test kit finds them by it. (Other
-// operators have DStream.Named, stateful ones StateSpec.Named or an argument.)
+// Name names an output, or an operator that moves records by key (ReduceByKey,
+// Join, the windows by key …). The test kit finds them by it. (Other operators have
+// DStream.Named, stateful ones StateSpec.Named or an argument.)
 func Name(name string) OpOption {
 	return func(c *opConfig) { c.name, c.nameSet = name, true }
 }
 
-// NumPartitions sets the number of partitions of a ReduceByKey or a Keyed.
-// Default: the parallelism of the context.
+// NumPartitions sets the number of partitions of an operator that moves records
+// by key, or of a Keyed: shorthand for PartitionedBy(partitioner.Hash(n)). Of the
+// two the last one counts. Default: the parallelism of the context.
 func NumPartitions(n int) OpOption {
-	return func(c *opConfig) { c.partitions, c.partitionsSet = n, true }
+	return func(c *opConfig) { c.partitions, c.partitionsSet, c.partitioned = n, true, false }
+}
+
+// PartitionedBy says which partition each key of an operator that moves records
+// by key goes to. Streams that lie by an equal partitioner already are not moved.
+// Default: partitioner.Hash over the parallelism of the context.
+func PartitionedBy[K comparable](p Partitioner[K]) OpOption {
+	return func(c *opConfig) {
+		c.partitioner, c.partitioned, c.partitionsSet = nil, true, false
+		if p != nil {
+			c.partitioner = p
+		}
+	}
 }
 
 // opOptions reads the options of a call, which takes a Name or a NumPartitions or
-// both, and gives what is wrong with them.
+// both, and gives what is wrong with them. For operators by key see byKey.
 func opOptions(call string, opts []OpOption, takesName, takesPartitions bool) (c opConfig, faults []error) {
+	c, faults = readOptions(call, opts, takesName, takesPartitions)
+	if c.partitioned {
+		faults = append(faults, fmt.Errorf("PartitionedBy does not apply to %s", call))
+	}
+	return c, faults
+}
+
+func readOptions(call string, opts []OpOption, takesName, takesPartitions bool) (c opConfig, faults []error) {
 	for i, o := range opts {
 		if o == nil {
 			faults = append(faults, fmt.Errorf("option %d is nil", i))

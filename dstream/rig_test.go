@@ -31,14 +31,15 @@ type rig struct {
 	ssc      *dstream.StreamingContext
 
 	mu       sync.Mutex
-	rows     map[string][]any // by output, one a batch
+	rows     map[string][]any // by output, one a batch in which it ran
+	times    map[string][]time.Time
 	progress []dstream.Progress
 	fail     func(c harness.OutputCall) error
 }
 
 func newRig(t testing.TB, interval time.Duration, job dstream.Job, opts ...dstream.ContextOption) *rig {
 	t.Helper()
-	r := &rig{t: t, interval: interval, clock: clock.NewManual(zero), h: harness.New(), rows: map[string][]any{}}
+	r := &rig{t: t, interval: interval, clock: clock.NewManual(zero), h: harness.New(), rows: map[string][]any{}, times: map[string][]time.Time{}}
 	r.h.RetryAtOnce()
 	r.h.OnOutput(func(ctx context.Context, c harness.OutputCall) error {
 		if r.fail != nil {
@@ -56,6 +57,7 @@ func newRig(t testing.TB, interval time.Duration, job dstream.Job, opts ...dstre
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.rows[c.Name] = append(r.rows[c.Name], got)
+		r.times[c.Name] = append(r.times[c.Name], c.Time)
 		return nil
 	})
 	base := []dstream.ContextOption{
