@@ -145,6 +145,7 @@ func (ssc *StreamingContext) validate(at string) error {
 	}
 	faults = append(faults, ssc.duplicateNames()...)
 	faults = append(faults, ssc.checkpointFaults()...)
+	faults = append(faults, ssc.sinkFaults()...)
 	faults = append(faults, ssc.endFaults(at)...)
 	if len(faults) == 0 {
 		return nil
@@ -193,21 +194,6 @@ func (ssc *StreamingContext) duplicateNames() (faults []*Fault) {
 	return faults
 }
 
-// checkpointFaults lists stateful operators without a name: a checkpoint finds
-// their state by it.
-func (ssc *StreamingContext) checkpointFaults() (faults []*Fault) {
-	if ssc.cfg.checkpoint == "" {
-		return nil
-	}
-	for _, n := range ssc.nodes {
-		if n.op != nil && n.name == "" {
-			faults = append(faults, &Fault{Caller: n.caller, Call: "dstream." + n.kind,
-				Err: errors.New("the stateful operator has no name, and a checkpoint is set: call Named on its StateSpec")})
-		}
-	}
-	return faults
-}
-
 // endFaults refuses WithStopWhenDone over sources that never end.
 func (ssc *StreamingContext) endFaults(at string) (faults []*Fault) {
 	if !ssc.cfg.stopWhenDone {
@@ -250,7 +236,7 @@ func (ssc *StreamingContext) start(ctx context.Context, at string) error {
 	ssc.run = r
 	ssc.mu.Unlock()
 	if err := r.open(ctx); err != nil {
-		r.closeSources()
+		err = errors.Join(err, r.abandon())
 		if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
 			err = nil // Run was cancelled before the first batch
 		}

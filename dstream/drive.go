@@ -35,7 +35,14 @@ func (r *run) drive() {
 		<-joined
 		r.finish(err)
 	}()
-	err = r.loop(work, results)
+	for started := false; ; started = true {
+		if err = r.loop(work, results, started); !errors.Is(err, errAgain) {
+			break
+		}
+		if err = r.again(); err != nil {
+			break
+		}
+	}
 	returned = true
 }
 
@@ -70,14 +77,15 @@ func phaseOf(k core.ActionKind) string {
 // operators' newest versions stay readable as long as the context is held.
 func (r *run) finish(err error) {
 	r.end()
+	cerr := r.endLife()
 	r.mu.Lock()
-	for _, b := range r.remembered {
-		b.dropAll()
-	}
-	r.remembered, r.finished = nil, true
+	r.finished = true
 	r.mu.Unlock()
+	if r.durable != nil {
+		cerr = errors.Join(cerr, r.durable.close())
+	}
 	r.background.Wait()
-	if cerr := r.closeSources(); err == nil {
+	if err == nil {
 		err = cerr
 	}
 	if r.broken != nil {
@@ -88,16 +96,18 @@ func (r *run) finish(err error) {
 }
 
 // loop feeds the planner with events and does what it says, until it says Stop.
-func (r *run) loop(work chan<- core.Action, results <-chan core.Event) error {
+// started says that an earlier life has told the listeners of the start.
+func (r *run) loop(work chan<- core.Action, results <-chan core.Event, started bool) error {
 	if err := r.listen(func(l *Listener) {
-		if l.Started != nil {
+		if l.Started != nil && !started {
 			l.Started(r.zero)
 		}
 	}); err != nil {
 		return err
 	}
-	var actions []core.Action
-	busy := false // the hand has an action
+	actions := r.first
+	r.handled(core.Event{}) // ticks before this life
+	busy := false           // the hand has an action
 	soft, late := r.soft.Done(), r.late
 	for {
 		for len(actions) > 0 {
@@ -116,7 +126,7 @@ func (r *run) loop(work chan<- core.Action, results <-chan core.Event) error {
 					<-results
 					busy = false
 				}
-				r.rollBack()
+				r.rollBack(stopErr(actions))
 			case core.Stop:
 				return r.ends(a.Err)
 			default:
@@ -128,6 +138,9 @@ func (r *run) loop(work chan<- core.Action, results <-chan core.Event) error {
 		select {
 		case e := <-results:
 			busy = false
+			if e.Kind == core.EvCommitted && !e.Last && r.changeDue() {
+				return errAgain
+			}
 			actions = r.core.Step(e)
 			r.handled(e)
 		case <-timer.C():
@@ -148,6 +161,16 @@ func (r *run) loop(work chan<- core.Action, results <-chan core.Event) error {
 		}
 		timer.Stop()
 	}
+}
+
+// stopErr is why an epoch is aborted: an Abort comes with the Stop that follows.
+func stopErr(actions []core.Action) error {
+	for _, a := range actions {
+		if a.Kind == core.Stop {
+			return a.Err
+		}
+	}
+	return nil
 }
 
 // tickTimer fires at the next tick. A stopping planner takes none: it would stay
@@ -171,12 +194,16 @@ func (r *run) act(a core.Action) core.Event {
 		do, done = r.plan, core.Planned(epoch)
 	case core.Compute:
 		do, done = r.compute, core.Computed(epoch)
+		if a.Batch.Redo {
+			r.begin(a.Batch)
+			do = r.redo
+		}
 	case core.Outputs:
 		do, done = r.outputs, core.OutputsDone(epoch)
 	default:
 		do, done = r.commit, core.Committed(epoch, false)
 	}
-	if err := r.tellSkipped(); err != nil {
+	if err := r.tellAll(); err != nil {
 		return core.Failed(epoch, r.failed(phase, "listener", err))
 	}
 	name, err := do()
@@ -207,13 +234,16 @@ func (r *run) failed(phase, name string, err error) error {
 
 // ends is the error with which the run ends, when the planner says err.
 func (r *run) ends(err error) error {
+	if r.durable != nil && restarts(err) && r.hard.Err() == nil {
+		return errAgain
+	}
 	r.cause = err
-	lerr := r.tellSkipped()
+	lerr := r.tellAll()
 	switch {
 	case err == nil || errors.Is(err, errNotBegun):
 		return lerr
 	case r.hard.Err() != nil:
-		err = context.Cause(r.hard) // a *StopTimeoutError, which says more
+		err = r.lateCause()
 	}
 	r.cause = err
 	return errors.Join(err, lerr, r.listen(func(l *Listener) {
@@ -221,6 +251,32 @@ func (r *run) ends(err error) error {
 			l.BatchFailed(r.cur.batch, err)
 		}
 	}))
+}
+
+// lateCause is the error of an aborted run: a *StopTimeoutError, which says more
+// than what the abort did to some call. It was made when nobody knew how a commit
+// under way would end.
+func (r *run) lateCause() error {
+	cause := context.Cause(r.hard)
+	var late *StopTimeoutError
+	if errors.As(cause, &late) && late.Committing && r.cur != nil {
+		known := *late
+		known.Committing, known.Committed = false, r.cur.committed
+		return &known
+	}
+	return cause
+}
+
+// changeDue says that the layout is to be changed before the next epoch.
+func (r *run) changeDue() bool { return r.durable != nil && r.durable.change && !r.stopping() }
+
+// tellAll tells the listeners what has come up beside the batches.
+func (r *run) tellAll() error {
+	err := r.tellSkipped()
+	if r.durable != nil {
+		err = errors.Join(err, r.durable.tellNotices())
+	}
+	return err
 }
 
 // handled tells the test kit which ticks need nothing more.

@@ -24,6 +24,7 @@ type epochRun struct {
 	progress  Progress
 	began     time.Time
 	lap       time.Time // when the running phase began
+	prev      int64     // batch time of the epoch before
 	sealed    bool
 	committed bool
 }
@@ -33,8 +34,8 @@ func (r *run) begin(b core.Batch) {
 	batch := Batch{Epoch: b.Epoch, Time: time.Unix(0, b.Time).UTC()}
 	now := r.clock.Now()
 	r.cur = &epochRun{
-		batch: batch, b: newBatchRun(r, r.hard, batch), began: now, lap: now,
-		progress: Progress{Batch: batch, Interval: r.ssc.cfg.interval},
+		batch: batch, b: newBatchRun(r, r.hard, batch), began: now, lap: now, prev: b.Prev,
+		progress: Progress{Batch: batch, Redo: b.Redo, Interval: r.ssc.cfg.interval},
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,12 +80,38 @@ func (r *run) plan() (name string, err error) {
 			return in.name(), err
 		}
 	}
-	r.cur.phase(r, &r.cur.progress.Phases.Plan)
-	return "", r.listen(func(l *Listener) {
+	if r.durable != nil {
+		if err := r.durable.plan(r.hard, r.cur.prev); err != nil {
+			return "checkpoint", err
+		}
+	}
+	return r.batchStarted()
+}
+
+// batchStarted tells that the batch is planned.
+func (r *run) batchStarted() (name string, err error) {
+	e := r.cur
+	e.phase(r, &e.progress.Phases.Plan)
+	return "listener", r.listen(func(l *Listener) {
+		if l.BatchRedone != nil && e.progress.Redo {
+			l.BatchRedone(e.batch)
+		}
 		if l.BatchStarted != nil {
-			l.BatchStarted(batch)
+			l.BatchStarted(e.batch)
 		}
 	})
+}
+
+// redo computes an epoch that an earlier run has planned: the sources are not
+// asked again.
+func (r *run) redo() (name string, err error) {
+	if err := r.durable.redo(); err != nil {
+		return "checkpoint", err
+	}
+	if name, err := r.batchStarted(); err != nil {
+		return name, err
+	}
+	return r.compute()
 }
 
 // compute makes the RDDs of all outputs and stateful operators, and runs the
@@ -108,6 +135,11 @@ func (r *run) compute() (name string, err error) {
 		}
 		if sabotage.On("seal-before-all") {
 			n.op.commit()
+		}
+		if r.durable != nil {
+			if err := r.durable.deltas(b.ctx, n); err != nil {
+				return n.label(), err
+			}
 		}
 	}
 	r.cur.phase(r, &r.cur.progress.Phases.Compute)
@@ -134,6 +166,11 @@ func (r *run) seal() (name string, err error) {
 // one runs again over the same kept records (R3).
 func (r *run) outputs() (name string, err error) {
 	e := r.cur
+	if r.durable != nil {
+		if err := r.durable.outputs(r.hard); err != nil {
+			return "checkpoint", err
+		}
+	}
 	for _, o := range r.ssc.outputs {
 		began := r.clock.Now()
 		done := OutputProgress{Name: o.label(), Kind: o.kind}
@@ -160,6 +197,9 @@ func (r *run) outputs() (name string, err error) {
 		done.Duration = r.clock.Now().Sub(began)
 		e.progress.Outputs = append(e.progress.Outputs, done)
 	}
+	if name, err := r.sinks(); err != nil {
+		return name, err
+	}
 	e.phase(r, &e.progress.Phases.Output)
 	return "", nil
 }
@@ -184,8 +224,9 @@ func (r *run) output(o *output, attempt int) error {
 	})
 }
 
-// commit makes the epoch's versions the current ones, tells the sources, and
-// reports. What a source then says ends the run, and takes nothing back.
+// commit makes the epoch durable and its versions the current ones, tells the
+// sources, and reports. What a source then says ends the run, and takes nothing
+// back.
 func (r *run) commit() (name string, err error) {
 	e := r.cur
 	r.mu.Lock()
@@ -193,13 +234,16 @@ func (r *run) commit() (name string, err error) {
 		r.mu.Unlock()
 		return "", context.Cause(r.hard)
 	}
-	for _, n := range r.ops {
-		n.op.commit()
+	if r.durable == nil {
+		r.committedNow()
+		r.mu.Unlock()
+	} else {
+		r.committing = true
+		r.mu.Unlock()
+		if err := r.commitDurably(); err != nil {
+			return "checkpoint", err
+		}
 	}
-	r.epoch, r.committedAt = e.batch.Epoch, e.batch.Time
-	r.remembered = append(r.remembered, e.b)
-	e.committed = true
-	r.mu.Unlock()
 	e.b.over.Store(true)
 	for _, in := range r.inputs {
 		in.commit()
@@ -215,6 +259,38 @@ func (r *run) commit() (name string, err error) {
 			l.BatchCompleted(p)
 		}
 	})
+}
+
+// committedNow makes the epoch the newest in memory; mu is held.
+func (r *run) committedNow() {
+	e := r.cur
+	for _, n := range r.ops {
+		n.op.commit()
+	}
+	r.epoch, r.committedAt = e.batch.Epoch, e.batch.Time
+	r.remembered = append(r.remembered, e.b)
+	e.committed = true
+}
+
+// commitDurably writes the commit. An abort that comes meanwhile cannot unsay it:
+// what is durable counts in memory, too.
+func (r *run) commitDurably() error {
+	e := r.cur
+	c, err := r.durable.commit(r.hard)
+	stands := err == nil
+	if err != nil && r.hard.Err() != nil {
+		stands = r.durable.decided(e.batch.Epoch)
+	}
+	r.mu.Lock()
+	r.committing = false
+	if stands {
+		r.committedNow()
+	}
+	r.mu.Unlock()
+	if err == nil {
+		r.durable.committedNow(c)
+	}
+	return err
 }
 
 // report completes the epoch's progress.
@@ -236,6 +312,9 @@ func (r *run) report() Progress {
 	for _, n := range skipped {
 		p.SkippedRecords += n
 	}
+	if r.durable != nil {
+		p.Checkpoint = r.durable.progress()
+	}
 	p.SchedulingDelay = e.began.Sub(e.batch.Time)
 	p.ProcessingDelay = e.lap.Sub(e.began)
 	p.TotalDelay = p.SchedulingDelay + p.ProcessingDelay
@@ -248,10 +327,13 @@ func (r *run) report() Progress {
 
 // rollBack takes back everything of the running epoch (R4): every partition of
 // every operator, those that had succeeded too.
-func (r *run) rollBack() {
+func (r *run) rollBack(cause error) {
 	e := r.cur
 	if e == nil || e.committed {
 		return
+	}
+	if r.durable != nil {
+		r.broken = errors.Join(r.broken, r.durable.aborted(cause))
 	}
 	e.b.over.Store(true)
 	for _, n := range r.ops {

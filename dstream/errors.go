@@ -25,8 +25,8 @@ var (
 	ErrStopTimeout = errors.New("dstream: the running batch did not end within the stop timeout")
 	// ErrForgotten is the class of every *ForgottenError.
 	ErrForgotten = errors.New("dstream: the batch is no longer remembered")
-	// ErrCheckpointUnavailable: durable state is not built yet.
-	ErrCheckpointUnavailable = errors.New("checkpointing is not available yet: leave WithCheckpoint out, state lives in memory only")
+	// ErrNoState: a checkpoint interval was set on a stream that has no state.
+	ErrNoState = errors.New("the stream has no state of its own: the checkpoint interval is that of a stateful operator")
 	// ErrOtherContext: streams of two contexts cannot meet in one operator.
 	ErrOtherContext = errors.New("the stream belongs to another context")
 )
@@ -104,14 +104,20 @@ func (e *BatchError) Unwrap() error { return e.Err }
 // cannot be ended from outside.
 type StopTimeoutError struct {
 	Batch     Batch
-	Committed bool     // the batch was committed before; else it is aborted
-	Tasks     []string // "counts partition 3", "output sink"
+	Committed bool // the batch was committed before; else it is aborted
+	// Committing: the durable commit was under way and did not come back in time;
+	// whether the epoch counts, the next start says.
+	Committing bool
+	Tasks      []string // "counts partition 3", "output sink"
 }
 
 func (e *StopTimeoutError) Error() string {
 	fate := "was aborted"
-	if e.Committed {
+	switch {
+	case e.Committed:
 		fate = "is committed"
+	case e.Committing:
+		fate = "was being committed: whether it counts, the next start says"
 	}
 	text := fmt.Sprintf("%v: epoch %d %s", ErrStopTimeout, e.Batch.Epoch, fate)
 	if len(e.Tasks) > 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/statemill/statemill/internal/sabotage"
+	"github.com/statemill/statemill/sink"
 )
 
 // node is one stream of the graph. It is not generic: the typed shell that made
@@ -126,6 +127,10 @@ type output struct {
 	run    func(b *batchRun, c *outputContext) error
 	rows   func(b *batchRun, c *outputContext) (any, error)
 	parts  func(b *batchRun, c *outputContext) (any, error)
+
+	// Of an exactly-once sink.
+	unit sink.Unit
+	bind func(b *batchRun) (sink.Output, error)
 }
 
 // label is the output's own name, else its stream's.

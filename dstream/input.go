@@ -75,6 +75,13 @@ func (in *input) begin(p source.Plan) error {
 	return nil
 }
 
+// resume puts the positions at the end of the last committed plan.
+func (in *input) resume(p source.Plan) {
+	for _, r := range p.Ranges {
+		in.positions[r.Partition] = position{r.Epoch, r.Until}
+	}
+}
+
 // expected is the least offset that may reach a function from range r.
 func (in *input) expected(r source.Range) (next int64, known bool) {
 	p, ok := in.positions[r.Partition]

@@ -65,7 +65,7 @@ type config struct {
 	stopTimeout  time.Duration // 0: defaultStopTimeout
 	remember     time.Duration
 	stopWhenDone bool
-	checkpoint   string
+	checkpoint   checkpointConfig
 	ioRetry      time.Duration
 	clock        clock.Clock
 	harness      *harness.Harness
@@ -84,18 +84,6 @@ func option(call string, set func(*config) error) ContextOption {
 			c.fault(at, "dstream."+call, err)
 		}
 	}
-}
-
-// WithCheckpoint shall keep state durable in dir. It is not available yet: the
-// start refuses it with ErrCheckpointUnavailable.
-func WithCheckpoint(dir string) ContextOption {
-	return option("WithCheckpoint", func(c *config) error {
-		c.checkpoint = dir
-		if dir == "" {
-			return errors.New("the checkpoint directory is empty")
-		}
-		return ErrCheckpointUnavailable
-	})
 }
 
 // WithParallelism sets the number of workers, and of partitions where none was

@@ -16,6 +16,16 @@ type Batch = staterdd.Batch
 type Listener struct {
 	// Started: the context runs; zero is one interval before the first batch.
 	Started func(zero time.Time)
+	// StateLoading: so far a partition's state is loaded from the checkpoint. It is
+	// called before Started, from several goroutines, never two at once; it may ask
+	// ReadyErr.
+	StateLoading func(StateLoading)
+	// Notice: something about the checkpoint that a user should know, such as a
+	// migration, a bad snapshot that was passed over, or retries.
+	Notice func(Notice)
+	// BatchRedone: the batch that begins was planned by an earlier run, which did
+	// not commit it. BatchStarted follows.
+	BatchRedone func(Batch)
 	// BatchStarted: the batch's sources are planned.
 	BatchStarted func(Batch)
 	// BatchCompleted: the batch is committed.
@@ -34,6 +44,7 @@ type Listener struct {
 // clock.
 type Progress struct {
 	Batch     Batch
+	Redo      bool // the epoch was planned by an earlier run that did not commit it
 	Interval  time.Duration
 	InputRows int64 // records read from all sources
 
@@ -46,9 +57,29 @@ type Progress struct {
 	Operators []OperatorProgress
 	Outputs   []OutputProgress
 
+	Checkpoint CheckpointProgress // zero without a checkpoint
+
 	SkippedRecords int64 // records dropped by the Skip policy
 	SkippedTicks   int64 // ticks since the start that got no batch
 	Queued         int   // ticks waiting behind this batch
+}
+
+// CheckpointProgress is what became durable with a batch, and what maintenance
+// has done since the start of the run.
+type CheckpointProgress struct {
+	Term       uint64 // number of the run on the checkpoint
+	Commits    int64  // since the start
+	DeltaFiles int    // written by the batch
+	DeltaBytes int64  // their length
+
+	Snapshots       int64  // written since the start
+	SnapshotBytes   int64  // their length
+	SnapshotsFailed int64  // failed tries
+	SnapshotsForced int64  // written as the deltas after the last one had become too many
+	Repaired        int64  // bad or lost snapshots that a load found
+	Deleted         int64  // files that are no longer needed
+	ChainMax        uint64 // most deltas that a load would read in any partition
+	Floor           uint64 // oldest version whose files are kept; 0 while all are
 }
 
 // Phases are the parts of the processing delay.

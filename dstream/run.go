@@ -45,12 +45,15 @@ type run struct {
 	ops        []*node
 	remembered []*batchRun // oldest first
 	zero       time.Time
-	core       *core.Core // the driver's alone
-	cur        *epochRun  // the running epoch
-	broken     error      // a roll-back that failed
-	cause      error      // why the run ends, for a listener that ends the driver
+	core       *core.Core    // the driver's alone
+	first      []core.Action // with which the planner begins: the redo of a pending epoch
+	durable    *durable      // nil without a checkpoint
+	cur        *epochRun     // the running epoch
+	broken     error         // a roll-back that failed
+	cause      error         // why the run ends, for a listener that ends the driver
 
 	mu          sync.Mutex // protects epoch, last, doing, and the operators' current versions
+	committing  bool       // the durable commit of last is under way
 	epoch       uint64     // newest committed one
 	committedAt time.Time  // its batch time
 	last        Batch      // the running one
@@ -98,43 +101,38 @@ func newRun(ssc *StreamingContext) *run {
 	return r
 }
 
-// open makes the operators and opens the sources.
-func (r *run) open(ctx context.Context) error {
-	var faults []*Fault
-	for _, n := range r.ops {
-		if err := n.op.prepare(r); err != nil {
-			faults = append(faults, &Fault{Caller: n.caller, Call: "dstream." + n.kind, Err: err})
+// open makes the operators, loads their state and opens the sources.
+func (r *run) open(ctx context.Context) (err error) {
+	if r.ssc.cfg.checkpoint.at != "" {
+		if r.durable, err = newDurable(r); err != nil {
+			return fmt.Errorf("dstream: start: %w", err)
 		}
 	}
 	if h := r.harness; h != nil {
+		var faults []*Fault
 		for _, name := range h.Unused() {
 			faults = append(faults, &Fault{Caller: "milltest", Call: "Input", Err: fmt.Errorf("the job has no source named %q", name)})
 		}
-	}
-	if len(faults) > 0 {
-		return &ValidationError{Faults: faults}
-	}
-	for _, in := range r.inputs {
-		// Not retried: a start that cannot succeed shall say so at once.
-		_, err := call(in.name(), func() (struct{}, error) { return struct{}{}, in.src.Open(ctx, nil) })
-		if err != nil {
-			return fmt.Errorf("dstream: start: open: %w", &ReadError{Source: in.name(), Err: err})
+		if len(faults) > 0 {
+			return &ValidationError{Faults: faults}
 		}
-		in.opened = true
 	}
-	c, _, err := core.New(core.Config{
-		Interval:  int64(r.ssc.cfg.interval),
-		MaxQueued: r.ssc.cfg.maxQueued,
-		Remember:  int64(r.ssc.cfg.interval), // the least; streams that remember longer see to it in forget
-	}, core.Start{Now: r.clock.Now().UnixNano()})
-	if err != nil {
+	if err := r.begins(ctx); err != nil {
 		return fmt.Errorf("dstream: start: %w", err)
 	}
-	r.core, r.zero = c, time.Unix(0, c.Zero()).UTC()
 	if h := r.harness; h != nil {
 		h.Attach(r)
 	}
 	return nil
+}
+
+// abandon closes what a failed start has opened.
+func (r *run) abandon() error {
+	_ = r.closeSources() // the start's own error says more
+	if r.durable == nil {
+		return nil
+	}
+	return r.durable.close()
 }
 
 // closeSources closes what open has opened.
@@ -234,7 +232,7 @@ func (r *run) abortLate() *StopTimeoutError {
 	if r.doing != "" {
 		tasks = append(tasks, r.doing)
 	}
-	late := &StopTimeoutError{Batch: r.last, Committed: r.epoch == r.last.Epoch, Tasks: tasks}
+	late := &StopTimeoutError{Batch: r.last, Committed: r.epoch == r.last.Epoch, Committing: r.committing, Tasks: tasks}
 	r.abort(late)
 	r.lateOnce.Do(func() { close(r.late) })
 	return late

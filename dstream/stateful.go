@@ -107,8 +107,10 @@ func addStateful[K comparable, V, S, M any](in Stream[Pair[K, V]], kind string, 
 // statefulNode is a stateful operator as the run sees it. The driver goroutine
 // calls its methods.
 type statefulNode interface {
-	// prepare makes the operator, before the first batch.
-	prepare(r *run) error
+	durableNode
+	// prepare makes the operator, before the first batch of a life. partitions is
+	// the number of partitions in this life; 0 leaves it to the spec.
+	prepare(r *run, partitions int) error
 	// stage computes the version that the batch is building, and seals it.
 	stage() *rdd.Stage
 	// sealed is an error if the version of the running batch is not sealed.
@@ -119,6 +121,8 @@ type statefulNode interface {
 	commit()
 	// progress tells about the version of the running batch.
 	progress() OperatorProgress
+	// forget lets go of the current version; the run's mu is held.
+	forget()
 	// hold gives at most n of the current version's rows as
 	// []harness.StateRow[K, S] when the returned function is called; the run's mu is
 	// held for hold alone.
@@ -137,18 +141,28 @@ type statefulOp[K comparable, V, S, M any] struct {
 	current *staterdd.MapWithStateRDD[K, S, M] // newest committed version
 	next    *staterdd.MapWithStateRDD[K, S, M] // of the running batch
 	running *rdd.Stage
+	disk    opFiles[K, S] // in a run on a checkpoint
 }
 
-func (o *statefulOp[K, V, S, M]) prepare(r *run) (err error) {
+func (o *statefulOp[K, V, S, M]) prepare(r *run, partitions int) (err error) {
 	spec := o.spec
+	if partitions > 0 {
+		if spec, err = o.layout(spec, partitions); err != nil {
+			return err
+		}
+	}
 	if spec.Settings().Name == "" {
 		spec = spec.Named(o.node.label()) // errors shall name it
 	}
 	if o.interval > 0 {
 		spec = spec.CheckpointInterval(o.interval)
 	}
+	parallelism := r.workers
+	if partitions > 0 {
+		parallelism = partitions
+	}
 	o.op, err = staterdd.NewOperator(spec, staterdd.Options{
-		Parallelism: r.workers,
+		Parallelism: parallelism,
 		Slide:       o.node.slide,
 		Secret:      r.secret,
 		BlockSize:   r.stateBlock,

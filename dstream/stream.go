@@ -48,14 +48,14 @@ func (d *DStream[T]) Remember(dur time.Duration) *DStream[T] {
 	return d
 }
 
-// Checkpoint says how often the stream's state shall be written as a whole. As
-// checkpoints are not available yet, every use is a fault.
+// Checkpoint says how often the stream's state shall be written as a whole. Only
+// streams of stateful operators have state: here every use is a fault.
 func (d *DStream[T]) Checkpoint(interval time.Duration) *DStream[T] {
 	d.change("Checkpoint", func(n *node) error {
 		if interval <= 0 {
 			return positive(interval, "the checkpoint interval")
 		}
-		return ErrCheckpointUnavailable
+		return ErrNoState
 	})
 	return d
 }

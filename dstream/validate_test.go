@@ -11,10 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/statemill/statemill/codec"
 	"github.com/statemill/statemill/dstream"
 	"github.com/statemill/statemill/internal/harness"
 	"github.com/statemill/statemill/partitioner"
+	"github.com/statemill/statemill/sink"
 	"github.com/statemill/statemill/source"
+	"github.com/statemill/statemill/vfs"
 )
 
 type ssc = *dstream.StreamingContext
@@ -55,7 +58,27 @@ func TestFaults(t *testing.T) {
 		"clock":            {opts{dstream.WithClock(nil)}, nil, "the clock is nil"},
 		"harness":          {opts{dstream.WithHarness(nil)}, nil, "the harness is nil"},
 		"nil option":       {opts{nil}, nil, "option 0 is nil"},
-		"checkpoint":       {opts{dstream.WithCheckpoint("dir")}, nil, "checkpointing is not available yet"},
+		"checkpoint twice": {opts{dstream.WithCheckpoint("dir"), dstream.WithCheckpointStore(vfs.NewObjects())}, nil, "there is a checkpoint already, set at "},
+		"checkpoint store": {opts{dstream.WithCheckpointStore(nil)}, nil, "the store is nil"},
+		"checkpoint nil":   {opts{dstream.WithCheckpoint("dir", nil)}, nil, "option 0 is nil"},
+		"snapshots":        {opts{dstream.WithCheckpoint("dir", dstream.SnapshotEvery(0))}, nil, "the number of versions between snapshots is 0"},
+		"retention":        {opts{dstream.WithCheckpoint("dir", dstream.RetainSnapshots(0))}, nil, "the number of snapshots to retain is 0"},
+		"maintenance":      {opts{dstream.WithCheckpoint("dir", dstream.MaintenanceInterval(0))}, nil, "the maintenance interval is 0s"},
+		"compression":      {opts{dstream.WithCheckpoint("dir", dstream.Compress(9))}, nil, "is no compression"},
+		"rescale alone":    {opts{dstream.WithRescale()}, nil, "WithRescale: there is no checkpoint"},
+		"drop":             {opts{dstream.WithCheckpoint("dir"), dstream.WithDrop("")}, nil, "the operator's name is empty"},
+		"migration":        {opts{dstream.WithCheckpoint("dir"), dstream.WithMigration("x")}, nil, `no step is given for operator "x"`},
+		"migration of nothing": {opts{dstream.WithCheckpoint("dir"), dstream.WithMigration("x", codec.Migrate(func(i int) (int, error) { return i, nil }))}, nil,
+			`no stateful operator is named "x"`},
+		"takeover": {opts{dstream.WithCheckpoint("dir"), dstream.WithTakeover(9)}, nil, "9 is no way to take over"},
+		"sink without a checkpoint": {nil, func(c ssc) {
+			dstream.Output(numbers(c), "out", sink.Lines(sink.NewFiles("files", vfs.NewObjects()), func(b []byte, _ int) ([]byte, error) { return b, nil }))
+		}, "an exactly-once sink needs a checkpoint"},
+		"empty sink": {opts{dstream.WithCheckpoint("dir")}, func(c ssc) { dstream.Output(numbers(c), "out", sink.Sink[int]{}) }, "the sink has no unit"},
+		"unstorable state": {opts{dstream.WithCheckpoint("dir")}, func(c ssc) { // report 35
+			dstream.Print(dstream.MapWithState(keyed(c), dstream.Function(
+				func(int, dstream.Option[int], *dstream.State[struct{ n int }]) int { return 0 }).Named("small")), 1)
+		}, "n: "},
 		"checkpoint empty": {opts{dstream.WithCheckpoint("")}, nil, "the checkpoint directory is empty"},
 		"unnamed operator": {opts{dstream.WithCheckpoint("dir")}, func(c ssc) {
 			dstream.Print(dstream.MapWithState(keyed(c), spec()), 1)
@@ -83,7 +106,7 @@ func TestFaults(t *testing.T) {
 		"timeout":           {nil, func(c ssc) { dstream.MapWithState(keyed(c), spec().Timeout(-time.Second)) }, "bad timeout: -1s"},
 		"interval":          {nil, func(c ssc) { dstream.MapWithState(keyed(c), spec().CheckpointInterval(1500*time.Millisecond)) }, "1.5s is not a multiple of the slide 1s"},
 		"stream interval":   {nil, func(c ssc) { dstream.MapWithState(keyed(c), spec()).Checkpoint(0) }, "the checkpoint interval is 0s"},
-		"plain interval":    {nil, func(c ssc) { numbers(c).Checkpoint(time.Second) }, "checkpointing is not available yet"},
+		"plain interval":    {nil, func(c ssc) { numbers(c).Checkpoint(time.Second) }, "the stream has no state of its own"},
 		"key type": {nil, func(c ssc) {
 			dstream.MapWithState(dstream.KeyBy(numbers(c), func(i int) chan int { return nil }),
 				dstream.Function(func(chan int, dstream.Option[int], *dstream.State[int]) int { return 0 }))

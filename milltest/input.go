@@ -16,6 +16,7 @@ func Input[T any](k *Kit, name string) *In[T] {
 	k.mustNotRun("Input " + name)
 	s := &script[T]{name: name}
 	s.partition(0)
+	k.durable.sources[name] = s
 	k.h.ReplaceSource(name, s)
 	k.pins.inputs = append(k.pins.inputs, s)
 	return &In[T]{k: k, s: s, parts: 1}

@@ -38,11 +38,15 @@ type Kit struct {
 	startErr error // the job, its validation or its start failed
 	stopped  bool
 	pins     pins
+	durable  durable
 
-	mu       sync.Mutex // protects what the run's goroutines write too
-	errSeen  bool
-	progress []dstream.Progress
-	outputs  map[string]*captured
+	mu      sync.Mutex // protects what the run's goroutines write too
+	errSeen bool
+	// generation counts runs: what an older one still writes after its crash is
+	// not captured.
+	generation int
+	progress   []dstream.Progress
+	outputs    map[string]*captured
 }
 
 // New makes a kit for job at the given batch interval. The job's function runs
@@ -53,14 +57,13 @@ func New(t testing.TB, interval time.Duration, job dstream.Job, opts ...dstream.
 	t.Helper()
 	k := &Kit{
 		t: t, interval: interval, job: job, opts: opts,
-		h:       harness.New(),
 		clock:   clock.NewManual(time.Unix(0, 0).UTC()),
 		waitFor: patience,
 		outputs: map[string]*captured{},
+		durable: durable{sources: map[string]any{}},
 		pins:    pins{looked: map[string]int{}, warned: map[string]bool{}},
 	}
-	k.h.RetryAtOnce()
-	k.h.OnOutput(k.onOutput)
+	k.newHarness()
 	t.Cleanup(k.cleanup)
 	return k
 }
@@ -82,6 +85,7 @@ func (k *Kit) Patience(d time.Duration) { k.waitFor = d }
 func (k *Kit) Workers(n int) {
 	k.t.Helper()
 	k.mustNotRun("Workers")
+	k.durable.workers = n
 	k.h.SetWorkers(n)
 }
 
@@ -90,6 +94,7 @@ func (k *Kit) Workers(n int) {
 func (k *Kit) BlockSize(n int) {
 	k.t.Helper()
 	k.mustNotRun("BlockSize")
+	k.durable.block = n
 	k.h.SetBlockSize(n)
 }
 
@@ -124,7 +129,11 @@ func (k *Kit) see() {
 }
 
 func (k *Kit) start() error {
-	opts := append([]dstream.ContextOption{}, k.opts...)
+	opts, err := k.checkpointOption()
+	if err != nil {
+		return err
+	}
+	opts = append(opts, k.opts...)
 	opts = append(opts, dstream.WithHarness(k.h), dstream.WithClock(k.clock),
 		dstream.WithListener(dstream.Listener{BatchCompleted: k.onCompleted}))
 	k.ssc = dstream.NewStreamingContext(k.interval, opts...)
@@ -143,7 +152,7 @@ func (k *Kit) start() error {
 		return err
 	}
 	k.zero = k.h.Engine().ZeroTime()
-	k.due = k.zero
+	k.due = k.zero.Add(k.clock.Now().Sub(k.zero) / k.interval * k.interval)
 	if err := k.unknownOutputs(); err != nil {
 		return errors.Join(err, k.ssc.Stop(ctx))
 	}

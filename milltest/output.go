@@ -85,7 +85,7 @@ func (k *Kit) FailOutput(name string, n int, err error) {
 }
 
 // onOutput takes the place of every output of the run.
-func (k *Kit) onOutput(ctx context.Context, call harness.OutputCall) error {
+func (k *Kit) onOutput(ctx context.Context, call harness.OutputCall, generation int) error {
 	k.mu.Lock()
 	c := k.output(call.Name)
 	c.seen = true
@@ -114,7 +114,9 @@ func (k *Kit) onOutput(ctx context.Context, call harness.OutputCall) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	c.parts[call.Epoch] = parts
+	if generation == k.generation {
+		c.parts[call.Epoch] = parts
+	}
 	return nil
 }
 

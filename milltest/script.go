@@ -20,7 +20,9 @@ type script[T any] struct {
 
 	mu      sync.Mutex
 	parts   []*partition[T]
-	batches int  // scripted batches still queued
+	batches int // scripted batches still queued
+	plan    int // so many scripted batches were planned
+	made    []made
 	sent    []T  // the records of all scripted batches, for Repeat
 	ended   bool // the test said that nothing more will come
 	reads   faults
@@ -38,7 +40,7 @@ type partition[T any] struct {
 	values  []T
 	end     int64   // offset after the newest record
 	planned int64   // up to where plans have gone
-	cuts    []int64 // scripted batches end here, oldest first
+	cuts    []int64 // scripted batches end here, by their number
 	// rewind says, by the offset at which a read starts, how many records
 	// before it are sent again at their old offsets.
 	rewind map[int64]int
@@ -62,7 +64,7 @@ func (f *faults) take() (after int, err error) {
 func (s *script[T]) partition(i int) *partition[T] {
 	for len(s.parts) <= i {
 		// It has nothing in the batches that are queued already.
-		s.parts = append(s.parts, &partition[T]{cuts: make([]int64, s.batches), rewind: map[int64]int{}})
+		s.parts = append(s.parts, &partition[T]{cuts: make([]int64, s.plan+s.batches), rewind: map[int64]int{}})
 	}
 	return s.parts[i]
 }
@@ -114,10 +116,23 @@ func (s *script[T]) push(records []T, n int) {
 	s.sent = append(s.sent, records...)
 }
 
-// Open implements source.Source. A kit's script starts where it stands.
+// made is a plan that was made: of which epoch, how many scripted batches were
+// planned before it, and where it began. A run that crashes may have planned an epoch and not
+// have written that down; then the next run is to get the same batch.
+type made struct {
+	epoch  uint64
+	before int
+	from   []int64
+}
+
+// Open implements source.Source. A kit's script starts where the plan ends; which
+// scripted batch comes next, the first Plan tells by its epoch.
 func (s *script[T]) Open(_ context.Context, last *source.Plan) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, p := range s.parts {
+		p.planned = 0
+	}
 	if last == nil {
 		return nil
 	}
@@ -139,20 +154,40 @@ func (s *script[T]) Plan(_ context.Context, l source.Limits) (source.Plan, error
 	if _, err := s.plans.take(); err != nil {
 		return source.Plan{}, err
 	}
+	s.rewind(l.Epoch)
+	begin := made{epoch: l.Epoch, before: s.plan}
+	for _, p := range s.parts {
+		begin.from = append(begin.from, p.planned)
+	}
+	s.made = append(s.made, begin)
 	if s.batches == 0 {
 		return s.planBacklog(l), nil
 	}
 	s.batches--
+	n := s.plan
+	s.plan++
 	var plan source.Plan
 	for i, p := range s.parts {
 		from, until := p.planned, p.planned
-		if len(p.cuts) > 0 {
-			until, p.cuts = p.cuts[0], p.cuts[1:]
+		if n < len(p.cuts) {
+			until = p.cuts[n]
 		}
 		p.planned = max(from, until)
 		plan.Ranges = append(plan.Ranges, source.Range{Partition: partitionName(i), From: from, Until: p.planned})
 	}
 	return plan, nil
+}
+
+// rewind takes back the plans of this epoch and later ones: they were lost.
+func (s *script[T]) rewind(epoch uint64) {
+	for n := len(s.made); n > 0 && s.made[n-1].epoch >= epoch; n-- {
+		lost := s.made[n-1]
+		s.batches += s.plan - lost.before
+		s.plan, s.made = lost.before, s.made[:n-1]
+		for i, at := range lost.from {
+			s.parts[i].planned = at
+		}
+	}
 }
 
 func (s *script[T]) planBacklog(l source.Limits) source.Plan {

@@ -95,6 +95,8 @@ type Harness struct {
 	workers   int
 	blockSize int
 	retryNow  bool
+	inline    bool
+	sinks     bool
 }
 
 // New makes a harness without hooks.
@@ -133,6 +135,21 @@ func (h *Harness) SetBlockSize(n int) { h.blockSize = n }
 // RetryAtOnce makes retries of I/O not wait: with a manual clock nobody would
 // wake them.
 func (h *Harness) RetryAtOnce() { h.retryNow = true }
+
+// MaintainInline makes the maintenance of a checkpoint happen after each commit
+// and not beside the batches, so that every run makes the same calls in the same
+// order.
+func (h *Harness) MaintainInline() { h.inline = true }
+
+// CaptureSinks leaves exactly-once sinks alone: their outputs run through the hook
+// of OnOutput and nothing else.
+func (h *Harness) CaptureSinks() { h.sinks = true }
+
+// CapturesSinks says whether it does. For the engine.
+func (h *Harness) CapturesSinks() bool { return h.sinks }
+
+// MaintainsInline says whether it shall. For the engine.
+func (h *Harness) MaintainsInline() bool { return h.inline }
 
 // Source gives the replacement of a named source and notes that it was used.
 // For the engine.

@@ -44,7 +44,7 @@ var rooms = map[string][]string{
 
 	"dstream": {
 		"vfs", "codec", "partitioner", "rdd", "statemap", "timeout", "staterdd", "source", "sink", "checkpoint",
-		"checkpoint/statefile", "internal/core", "internal/harness",
+		"checkpoint/statefile", "checkpoint/store", "internal/core", "internal/harness",
 	},
 
 	"kafka":            {"dstream", "source", "sink", "codec", "kafka/internal/batch", "kafka/internal/wire"},

@@ -1,0 +1,168 @@
+package dstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/statemill/statemill/checkpoint"
+	"github.com/statemill/statemill/sink"
+	"github.com/statemill/statemill/source"
+)
+
+// One epoch on a checkpoint, each step durable before the next: plan → compute →
+// deltas → plain outputs → exactly-once sinks → commit.
+
+// plan writes down what the epoch reads, before anything is read.
+func (d *durable) plan(ctx context.Context, prev int64) error {
+	b := d.r.cur.batch
+	p := checkpoint.Plan{Time: b.Time.UnixNano(), Prev: prev}
+	for _, in := range d.r.inputs {
+		p.Sources = append(p.Sources, checkpoint.SourcePlan{Name: in.name(), Ranges: in.plan.Ranges})
+	}
+	d.beginEpoch()
+	return d.session.Plan(ctx, p)
+}
+
+// redo takes the plan of an epoch from the file that an earlier run has written.
+func (d *durable) redo() error {
+	d.beginEpoch()
+	for _, in := range d.r.inputs {
+		p := planOf(d.start.Pending, in.name())
+		if p == nil {
+			p = &source.Plan{} // a source that the plan does not know
+		}
+		if err := in.begin(*p); err != nil {
+			return fmt.Errorf("%s: source %q: %w", checkpoint.PlanName(d.start.Pending.Epoch), in.name(), err)
+		}
+	}
+	return nil
+}
+
+func (d *durable) beginEpoch() {
+	d.entries = make([]checkpoint.OperatorCommit, len(d.newest))
+	for i, e := range d.newest { // what no delta stage replaces has not changed
+		d.entries[i] = unchanged(e)
+	}
+	d.checked = false
+	d.files.DeltaFiles, d.files.DeltaBytes = 0, 0
+}
+
+// unchanged is the entry of a version that changed nothing.
+func unchanged(e checkpoint.OperatorCommit) checkpoint.OperatorCommit {
+	e.Partitions = slices.Clone(e.Partitions)
+	for i := range e.Partitions {
+		p := &e.Partitions[i]
+		*p = checkpoint.PartitionCommit{Keys: p.Keys, Chain: p.Chain}
+	}
+	return e
+}
+
+// deltas writes what the epoch changed in one operator, right after its stage.
+func (d *durable) deltas(ctx context.Context, n *node) error {
+	if !d.checked { // P3
+		if err := d.session.Deltas(ctx); err != nil {
+			return err
+		}
+		d.checked = true
+	}
+	i := d.place[n.label()]
+	e, err := n.op.deltas(ctx, d, d.newest[i])
+	if err != nil {
+		return err
+	}
+	d.entries[i] = e
+	for _, p := range e.Partitions {
+		if p.File != "" {
+			d.files.DeltaFiles++
+			d.files.DeltaBytes += p.Size
+		}
+	}
+	return nil
+}
+
+// outputs is called when all deltas are durable.
+func (d *durable) outputs(ctx context.Context) error {
+	if !d.checked { // a job without stateful operators
+		if err := d.session.Deltas(ctx); err != nil {
+			return err
+		}
+		d.checked = true
+	}
+	return d.session.Outputs()
+}
+
+// sinks writes the exactly-once sinks.
+func (d *durable) sinks(ctx context.Context, writers []sink.Writer) error {
+	return d.session.Sinks(ctx, d.entries, writers)
+}
+
+// commit makes the epoch durable; the caller then makes it the newest in memory.
+func (d *durable) commit(ctx context.Context) (*checkpoint.Commit, error) {
+	if err := d.keeper.BeforeCommit(ctx); err != nil {
+		return nil, err
+	}
+	return d.session.Commit(ctx, checkpoint.CommitInput{
+		Operators: d.entries, Floor: d.keeper.Floor(^uint64(0)), Counters: d.counters(),
+	})
+}
+
+// counters are what people may want to know of an epoch later.
+func (d *durable) counters() map[string]int64 {
+	p := &d.r.cur.progress
+	c := map[string]int64{"deltaBytes": d.files.DeltaBytes}
+	for _, in := range d.r.inputs {
+		for _, got := range in.reads {
+			c["inputRows"] += got.rows
+		}
+	}
+	for _, o := range p.Operators {
+		c["keys"] += o.Keys
+		c["changed"] += o.Changed
+	}
+	return c
+}
+
+// committedNow takes note of a commit that stands.
+func (d *durable) committedNow(c *checkpoint.Commit) {
+	d.newest = d.entries
+	d.files.Commits++
+	for _, n := range d.r.ops {
+		n.op.written()
+	}
+	d.keeper.Committed(c)
+	if d.inline() {
+		_ = d.keeper.Round(d.r.hard) // faults are told as notices
+	}
+	// The old layout has done its last epoch.
+	d.change = d.start.ChangeWanted
+	d.start.Pending = nil
+}
+
+// decided finds out what became of a commit that was cut off: whether the epoch
+// counts after all.
+func (d *durable) decided(epoch uint64) bool {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	timer := d.r.clock.NewTimer(stopGrace)
+	defer timer.Stop()
+	go func() {
+		select {
+		case <-timer.C():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	c, err := d.session.Root().Commit(ctx, epoch)
+	return err == nil && c.Run == d.id
+}
+
+// aborted gives an epoch up.
+func (d *durable) aborted(err error) error {
+	if d.session == nil || restarts(err) || errors.Is(err, checkpoint.ErrNotOwner) {
+		return nil // the session is over
+	}
+	// The run's own context may be what has ended.
+	return d.session.Aborted(context.WithoutCancel(d.r.hard), err)
+}

@@ -1,0 +1,125 @@
+package dstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/statemill/statemill/internal/core"
+	"github.com/statemill/statemill/source"
+)
+
+// A run on a checkpoint may have several lives: when it finds in mid-run that an
+// older run has written after all, or after it has changed its layout, it lets go
+// of everything and begins anew from the durable state, in place. A run in memory
+// has one life.
+
+// errAgain ends a life after which another one begins.
+var errAgain = errors.New("the run begins anew")
+
+// begins begins a life: operators, their state, sources, planner.
+func (r *run) begins(ctx context.Context) error {
+	start := core.Start{}
+	var plans func(source string) *source.Plan
+	var err error
+	if r.durable != nil {
+		start, plans, err = r.durable.begins(ctx)
+	} else {
+		err = r.prepare(nil)
+	}
+	if err != nil {
+		return err
+	}
+	for _, in := range r.inputs {
+		if err := r.openSource(ctx, in, plans); err != nil {
+			return err
+		}
+	}
+	start.Now = r.clock.Now().UnixNano()
+	c, actions, err := core.New(core.Config{
+		Interval:  int64(r.ssc.cfg.interval),
+		MaxQueued: r.ssc.cfg.maxQueued,
+		Remember:  int64(r.ssc.cfg.interval), // the least; streams that remember longer see to it in forget
+	}, start)
+	if err != nil {
+		return err
+	}
+	r.core, r.first = c, actions
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.zero = time.Unix(0, c.Zero()).UTC()
+	r.epoch, r.committedAt = start.Last.Epoch, time.Unix(0, start.Last.Time).UTC()
+	return nil
+}
+
+// prepare makes the operators. partitions gives the number of partitions of an
+// operator for this life; nil leaves it to the specs.
+func (r *run) prepare(partitions func(operator string) int) error {
+	var faults []*Fault
+	for _, n := range r.ops {
+		parts := 0
+		if partitions != nil {
+			parts = partitions(n.label())
+		}
+		if err := n.op.prepare(r, parts); err != nil {
+			faults = append(faults, &Fault{Caller: n.caller, Call: "dstream." + n.kind, Err: err})
+		}
+	}
+	if len(faults) > 0 {
+		return &ValidationError{Faults: faults}
+	}
+	return nil
+}
+
+// openSource opens a source at the newest plan made for it; plans is nil in a
+// run without a checkpoint.
+func (r *run) openSource(ctx context.Context, in *input, plans func(source string) *source.Plan) error {
+	var last *source.Plan
+	if plans != nil {
+		last = plans(in.name())
+	}
+	// Not retried: a start that cannot succeed shall say so at once.
+	_, err := call(in.name(), func() (struct{}, error) { return struct{}{}, in.src.Open(ctx, last) })
+	if err != nil {
+		return fmt.Errorf("open: %w", &ReadError{Source: in.name(), Err: err})
+	}
+	in.opened = true
+	return nil
+}
+
+// ends lets go of what a life holds: remembered batches and sources. What
+// operators have as their newest version stays.
+func (r *run) endLife() error {
+	r.mu.Lock()
+	for _, b := range r.remembered {
+		b.dropAll()
+	}
+	r.remembered = nil
+	r.mu.Unlock()
+	return r.closeSources()
+}
+
+// again begins another life after errAgain. Its error ends the run.
+func (r *run) again() error {
+	if r.broken != nil {
+		return r.broken
+	}
+	if err := r.endLife(); err != nil {
+		return err
+	}
+	r.background.Wait() // nothing reads the maps that are about to go
+	for _, n := range r.ops {
+		r.mu.Lock()
+		n.op.forget()
+		r.mu.Unlock()
+	}
+	for _, in := range r.inputs {
+		in.positions = map[string]position{}
+	}
+	r.cur = nil
+	if err := r.begins(r.hard); err != nil {
+		return fmt.Errorf("dstream: begin anew: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package dstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/statemill/statemill/internal/pool"
+	"github.com/statemill/statemill/rdd"
+	"github.com/statemill/statemill/sink"
+)
+
+// Output writes every batch of a stream to an exactly-once sink: what the sink
+// shows after a crash, a restart or a takeover is each epoch's output once, in
+// order. It needs a checkpoint. name is the output's name in the job, by which the
+// sink remembers what it has; it is not to change.
+//
+// Rows are written when the state of the epoch is durable and all plain outputs
+// have run. Sinks of one unit (one Kafka cluster, one folder) show an epoch in one
+// act.
+func Output[T any](in Stream[T], name string, s sink.Sink[T], opts ...OpOption) {
+	var wrong []error
+	if name == "" {
+		wrong = append(wrong, errors.New("the output has no name"))
+	}
+	if s.Unit == nil || isNilPointer(s.Unit) {
+		wrong = append(wrong, errors.New("the sink has no unit"))
+	}
+	if s.Encode == nil {
+		wrong = append(wrong, errors.New("the sink has no Encode function"))
+	}
+	addOutput(in, "Output", errors.Join(wrong...), append([]OpOption{Name(name)}, opts...),
+		func(*batchRun, *outputContext, *rdd.RDD[T]) error { return nil }) // not by itself: see sinks
+	p := nodeOf(in)
+	ssc := p.ssc
+	ssc.mu.Lock()
+	defer ssc.mu.Unlock()
+	if n := len(ssc.outputs); n > 0 && ssc.outputs[n-1].node == p && ssc.outputs[n-1].kind == "Output" {
+		o := ssc.outputs[n-1]
+		o.unit = s.Unit
+		o.bind = func(b *batchRun) (sink.Output, error) { return bindSink(b, p, name, s) }
+	}
+}
+
+func isNilPointer(v any) bool {
+	r := reflect.ValueOf(v)
+	return r.Kind() == reflect.Pointer && r.IsNil()
+}
+
+// bindSink gives the stream's kept rows of a batch to a sink.
+func bindSink[T any](b *batchRun, p *node, name string, s sink.Sink[T]) (sink.Output, error) {
+	r, err := rddOf[T](b, p)
+	if err != nil {
+		return sink.Output{}, err
+	}
+	if err := rdd.Materialize(b.ctx, b.run.exec, r.Deps()...); err != nil {
+		return sink.Output{}, err
+	}
+	return sink.Bind(s, name, r.Partitions(), func(ctx context.Context, partition int, yield func(T) error) error {
+		t := &rdd.Task{Ctx: ctx, Name: "sink " + name, Partition: partition, Pools: b.run.pools}
+		return b.run.exec.attempt(t, func(t *rdd.Task) error {
+			return rdd.Protect(t, func(t *rdd.Task) error { return r.Compute(t, yield) })
+		})
+	}), nil
+}
+
+// sinkUnits lists the units of the job's sinks, each once, in the order of the
+// outputs.
+func (ssc *StreamingContext) sinkUnits() (units []sink.Unit) {
+	seen := map[sink.Unit]bool{}
+	for _, o := range ssc.outputs {
+		if o.unit != nil && !seen[o.unit] {
+			seen[o.unit] = true
+			units = append(units, o.unit)
+		}
+	}
+	return units
+}
+
+// sinkFaults lists exactly-once sinks that cannot be such.
+func (ssc *StreamingContext) sinkFaults() (faults []*Fault) {
+	byName := map[string]sink.Unit{}
+	for _, o := range ssc.outputs {
+		if o.unit == nil {
+			continue
+		}
+		fault := func(err error) {
+			faults = append(faults, &Fault{Caller: o.caller, Call: "dstream.Output", Err: err})
+		}
+		if ssc.cfg.checkpoint.at == "" && !ssc.capturesSinks() {
+			fault(errors.New("an exactly-once sink needs a checkpoint: add WithCheckpoint, or use ForeachRDD"))
+		}
+		name := o.unit.Name()
+		if other, ok := byName[name]; ok && other != o.unit {
+			fault(fmt.Errorf("two units of sinks are named %q: use one for both outputs, or name them apart", name))
+		}
+		byName[name] = o.unit
+	}
+	return faults
+}
+
+// capturesSinks says that a test kit takes the sinks' place.
+func (ssc *StreamingContext) capturesSinks() bool {
+	return ssc.cfg.harness != nil && ssc.cfg.harness.CapturesSinks()
+}
+
+// sinks writes the exactly-once sinks of the epoch.
+func (r *run) sinks() (name string, err error) {
+	if r.durable == nil {
+		return "", nil
+	}
+	b := r.cur.b
+	writers := make([]sink.Writer, 0, len(r.durable.units))
+	for _, u := range r.durable.units {
+		var outs []sink.Output
+		for _, o := range r.ssc.outputs {
+			if o.unit != u {
+				continue
+			}
+			out, err := o.bind(b)
+			if err != nil {
+				return o.label(), err
+			}
+			outs = append(outs, out)
+		}
+		w, err := sink.NewWriter(u, b.batch.Epoch, outs, r.parallel)
+		if err != nil {
+			return u.Name(), err
+		}
+		writers = append(writers, w)
+	}
+	if err := r.durable.sinks(r.hard, writers); err != nil {
+		return "checkpoint", err
+	}
+	return "", nil
+}
+
+// parallel runs tasks of a sink on the workers. A part is written once in a
+// transaction, so none is tried again by itself.
+func (r *run) parallel(ctx context.Context, n int, task func(ctx context.Context, i int) error) error {
+	return pool.Run(ctx, r.workers, n, func(ctx context.Context, _, i int) error { return task(ctx, i) })
+}
