@@ -106,7 +106,7 @@ func (l *loading[K, S]) run(open func() (*statemap.Map[K, S], error)) (*statemap
 		if err != nil {
 			return nil, err
 		}
-		bad, err := l.files(m, files)
+		at, err := l.files(m, files)
 		if err == nil {
 			l.finish(files, m)
 			return m, nil
@@ -116,8 +116,8 @@ func (l *loading[K, S]) run(open func() (*statemap.Map[K, S], error)) (*statemap
 		}
 		// The map may hold a part of the version.
 		_ = m.Abort()
-		if !bad {
-			return nil, err
+		if start := files.Start; at == nil || at != start || start.Kind != statefile.Snapshot || l.ctx.Err() != nil {
+			return nil, l.fail(at, err)
 		}
 		if start := files.Start.Name; !checkpoint.Bad(err) && again != start {
 			again = start
@@ -128,9 +128,9 @@ func (l *loading[K, S]) run(open func() (*statemap.Map[K, S], error)) (*statemap
 	}
 }
 
-// files puts all files of a version into m. bad says that it is the snapshot
-// that cannot be used, so that an older one may do.
-func (l *loading[K, S]) files(m *statemap.Map[K, S], f *checkpoint.Files) (bad bool, err error) {
+// files puts all files of a version into m. With an error it gives the file at
+// fault, or nil if it is none of them.
+func (l *loading[K, S]) files(m *statemap.Map[K, S], f *checkpoint.Files) (at *checkpoint.File, err error) {
 	l.stats.Files, l.stats.Bytes, l.stats.files, l.stats.Deltas = 0, 0, nil, len(f.Deltas)
 	l.at.FilesTotal = l.at.Files + len(f.Deltas)
 	l.at.BytesTotal = l.at.Bytes
@@ -142,21 +142,20 @@ func (l *loading[K, S]) files(m *statemap.Map[K, S], f *checkpoint.Files) (bad b
 		l.at.BytesTotal += s.Size
 		l.stats.Head = s.Version
 		if err := l.file(m, f, s); err != nil {
-			snapshot := s.Kind == statefile.Snapshot
-			return snapshot && l.ctx.Err() == nil, l.fail(s, err)
+			return s, err
 		}
 	} else {
 		l.stats.Head = f.Operator.Since - min(1, f.Operator.Since)
 	}
 	for i := range f.Deltas {
 		if err := l.file(m, f, &f.Deltas[i]); err != nil {
-			return false, l.fail(&f.Deltas[i], err)
+			return &f.Deltas[i], err
 		}
 	}
 	if n := int64(m.Len()); n != f.Keys {
-		return false, l.fail(nil, fmt.Errorf("its files give %d keys, its commit counts %d", n, f.Keys))
+		return nil, fmt.Errorf("its files give %d keys, its commit counts %d", n, f.Keys)
 	}
-	return false, nil
+	return nil, nil
 }
 
 // file applies one file.
