@@ -2,6 +2,8 @@ package checkpoint
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/statemill/statemill/checkpoint/statefile"
@@ -17,8 +19,8 @@ const (
 	// TakeoverAuto refuses while another run holds the lock, and takes over on
 	// stores that have no locks.
 	TakeoverAuto Takeover = iota
-	// TakeoverNever refuses on stores without locks too if the root has an
-	// owner, whether that lives or not.
+	// TakeoverNever refuses on stores without locks too, if the root has ever
+	// had an owner: nobody can tell there whether it lives.
 	TakeoverNever
 	// TakeoverForce takes over from a run that holds the lock; that run finds
 	// out before its next commit.
@@ -41,8 +43,8 @@ type Options struct {
 	// SnapshotVersions is the most versions between two snapshots of a
 	// partition. 0 means 200; negative: no bound.
 	SnapshotVersions int
-	// SnapshotBySize also takes one when the deltas since the last are larger
-	// than it. NoSnapshotBySize switches that off.
+	// NoSnapshotBySize switches off that a snapshot is also taken when the deltas
+	// since the last are larger than it.
 	NoSnapshotBySize bool
 }
 
@@ -53,6 +55,9 @@ type Config struct {
 	Store vfs.Store
 	// Run is the run's id: unlike that of any other run of this root, ever.
 	Run string
+	// After is the term of the session that this one replaces after ErrRestart,
+	// else 0.
+	After uint64
 	// Host and PID tell where the run is, for people.
 	Host string
 	PID  int
@@ -131,4 +136,32 @@ type Notice struct {
 	Text string
 	// Err is the error behind it, or nil.
 	Err error
+}
+
+// validate finds faults of the program, before anything is read.
+func (c *Config) validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("checkpoint: "+format, args...)) }
+	if c.Store == nil || c.Now == nil || c.Wait == nil || c.Run == "" || c.Interval <= 0 {
+		bad("store, run id, clock and a positive interval must be given")
+	}
+	names := map[string]bool{}
+	for i := range c.Operators {
+		o := &c.Operators[i]
+		if o.Name == "" || names[o.Name] {
+			bad("operator %d has the name %q, which is empty or given twice", i, o.Name)
+		}
+		names[o.Name] = true
+		if o.Partitions < 1 || o.Partitions > maxParts {
+			bad("operator %q has %d partitions; use 1 to %d", o.Name, o.Partitions, maxParts)
+		}
+	}
+	sinks := map[string]bool{}
+	for _, u := range c.Sinks {
+		if u.Name() == "" || sinks[u.Name()] {
+			bad("a sink has the name %q, which is empty or given twice", u.Name())
+		}
+		sinks[u.Name()] = true
+	}
+	return errors.Join(errs...)
 }

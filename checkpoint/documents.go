@@ -67,6 +67,9 @@ type Operator struct {
 	// Key and State are the schemas of what is stored.
 	Key   codec.Schema `json:"key"`
 	State codec.Schema `json:"state"`
+	// Older are schemas that values of State's operator may still have: those of
+	// earlier programs, which State's type can read.
+	Older []OldSchema `json:"older,omitempty"`
 	// Deadlines says that entry times are deadlines, see statefile.Info.
 	Deadlines bool `json:"deadlines,omitempty"`
 	// Since is the version at which its present line of files begins: with a
@@ -75,6 +78,15 @@ type Operator struct {
 	Since uint64 `json:"since"`
 	// Settings are for people and tools, such as the timeout.
 	Settings map[string]string `json:"settings,omitempty"`
+}
+
+// OldSchema is a schema of states that were written before.
+type OldSchema struct {
+	// State is the schema.
+	State codec.Schema `json:"state"`
+	// Until is the last version whose files may hold such states. Once the floor
+	// has passed it, there are none.
+	Until uint64 `json:"until"`
 }
 
 // The kinds of plans and commits.

@@ -202,6 +202,24 @@ func (e *TypeError) Error() string {
 // Unwrap gives the difference.
 func (e *TypeError) Unwrap() error { return e.Err }
 
+// FormError is an operator whose state is stored in another form than the
+// program's, which no migration changes.
+type FormError struct {
+	// Operator is the operator's name, What says what differs.
+	Operator, What string
+	// Stored is what the checkpoint has, Given what the program has.
+	Stored, Given string
+}
+
+// Error names operator, both forms and the ways out.
+func (e *FormError) Error() string {
+	way := "change it back, or give the operator another name and the old one up by WithDrop"
+	if e.What == "partitioner" {
+		way = "change it back, start once WithRescale(), or run `statemill rescale`"
+	}
+	return fmt.Sprintf("operator %q: its %s is %s in the checkpoint, %s in the program: %s", e.Operator, e.What, e.Stored, e.Given, way)
+}
+
 // GapError is a commit that is absent between others, at or above the floor.
 type GapError struct {
 	// Missing is the first number that is absent; Floor and Newest are those of

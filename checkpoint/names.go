@@ -49,6 +49,9 @@ func StateFolder(number, layout, part int) string {
 	return fmt.Sprintf("%s%d/r%d/%d/", stateFolder, number, layout, part)
 }
 
+// operatorFolder is the folder of all state of an operator.
+func operatorFolder(number int) string { return fmt.Sprintf("%s%d/", stateFolder, number) }
+
 // StateName says which state file a name is that of.
 type StateName struct {
 	// Number and Layout are those of the operator, Part is the partition.

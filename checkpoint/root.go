@@ -191,25 +191,36 @@ func (r *Root) Commits(ctx context.Context) ([]uint64, error) {
 }
 
 // list finds the newest commit by a list. Nothing below its floor is believed
-// (P5); a hole above it is an error.
+// (P5); a hole above it is an error. A run may delete while the list is made, so
+// a hole counts if there has been no newer commit since.
 func (r *Root) list(ctx context.Context) (*Commit, []uint64, error) {
-	nums, err := r.numbers(ctx, commitFolder)
-	if err != nil || len(nums) == 0 {
-		return nil, nil, err
-	}
-	c, err := r.Commit(ctx, nums[len(nums)-1])
-	if err != nil {
-		return nil, nil, err
-	}
-	first := max(c.Floor, 1)
-	at, _ := slices.BinarySearch(nums, first)
-	nums = nums[at:]
-	for i, n := range nums {
-		if want := first + uint64(i); n != want && !sabotage.On("gap-not-seen") {
-			return nil, nil, &GapError{Missing: want, Floor: c.Floor, Newest: c.Epoch}
+	for before := uint64(0); ; {
+		nums, err := r.numbers(ctx, commitFolder)
+		if err != nil || len(nums) == 0 {
+			return nil, nil, err
 		}
+		c, err := r.Commit(ctx, nums[len(nums)-1])
+		if err != nil {
+			return nil, nil, err
+		}
+		first := max(c.Floor, 1)
+		at, _ := slices.BinarySearch(nums, first)
+		nums = nums[at:]
+		missing := uint64(0)
+		for i, n := range nums {
+			if want := first + uint64(i); n != want && !sabotage.On("gap-not-seen") {
+				missing = want
+				break
+			}
+		}
+		switch {
+		case missing == 0:
+			return r.saw(c), nums, nil
+		case c.Epoch == before:
+			return nil, nil, &GapError{Missing: missing, Floor: c.Floor, Newest: c.Epoch}
+		}
+		before = c.Epoch
 	}
-	return r.saw(c), nums, nil
 }
 
 // OperatorAt gives an operator as version n has it, by its number; an
@@ -249,5 +260,3 @@ func (r *Root) Read(ctx context.Context, do func(newest *Commit) error) error {
 	}
 	return fmt.Errorf("checkpoint: read %d times: %w: %w", 1+restarts, ErrVanished, err)
 }
-
-var errSkeleton = errors.New("not there yet")

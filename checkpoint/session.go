@@ -2,8 +2,13 @@ package checkpoint
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"sync"
+	"sync/atomic"
 
+	"github.com/statemill/statemill/internal/protocol"
 	"github.com/statemill/statemill/sink"
 )
 
@@ -40,7 +45,7 @@ type Change struct {
 	Fresh bool
 	// Migrated says that the states of the version are of the schema Old.State
 	// and must be loaded through the migration; the next epoch's files are
-	// bases.
+	// bases, of every partition.
 	Migrated bool
 	// Old is the operator in the version to load, nil if Fresh.
 	Old *Operator
@@ -50,88 +55,120 @@ type Change struct {
 // in the order Plan, Deltas, Outputs, Sinks, Commit for each epoch; a pending
 // batch begins with Deltas. Put may be called from any goroutine.
 //
-// ErrNotOwner and ErrRestart from any method end the session: Close it.
-type Session struct{}
+// An error of Plan, Deltas, Outputs, Sinks, Commit or Change ends the session:
+// what can be tried again was tried again. Close it; after ErrRestart open
+// another one with Config.After.
+type Session struct {
+	cfg     Config
+	m       protocol.Machine
+	root    *Root
+	lock    io.Closer
+	term    atomic.Uint64 // 0 before it is registered
+	telling sync.Mutex
+
+	rootID  string
+	zero    int64
+	seqs    uint64    // the greatest metadata number that was seen
+	commit  *Commit   // the newest, nil if there is none
+	inForce *Metadata // that it names, or nil
+	fit     fit       // the job beside it
+	start   Start
+
+	plan     *Plan            // of the epoch under way
+	target   *Metadata        // that the next commit names, once it is written
+	entries  []OperatorCommit // of the commit to come
+	input    CommitInput
+	ready    bool          // input is there
+	memories []sink.Memory // as the sinks have them
+	units    []sink.Writer
+	redone   sink.Memory // what the last dry run would have written
+	lost     int         // how often sinks said in this epoch that they were fenced
+	adopted  *Metadata   // of the epoch that is adopted
+	written  *Commit     // whose owner check has yet to come
+
+	failure error // the error behind a Fail
+	newer   *NotOwnerError
+	stopped error // why the session is over
+}
 
 // Open makes the run the owner of the root, as P1 has it: all that can refuse
 // the start is checked before anything is written; then the term is taken, the
-// sinks fenced and read, the newest commit found, pending changes finished, and
-// an epoch that every sink has committed. Changes that the job asks for are
-// made if no batch is pending. The caller then loads the version of
-// Start().Commit and calls Loaded.
+// sinks fenced and read, the newest commit found, a pending change finished, and
+// an epoch that every sink has committed. Changes that the job asks for are made
+// if no batch is pending. The caller then loads the version of Start().Commit
+// and calls Loaded.
 //
 // Errors: *OwnedError, *RefusedError, *NotOwnerError, ErrRestart,
 // *CorruptError, *FormatError, *GapError, and those of store and sinks.
-func Open(ctx context.Context, cfg Config) (*Session, error) { return nil, errSkeleton }
+func Open(ctx context.Context, cfg Config) (*Session, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	s := &Session{cfg: cfg, root: OpenRoot(cfg.Store), memories: make([]sink.Memory, len(cfg.Sinks))}
+	s.m = protocol.New(protocol.Config{Sinks: len(cfg.Sinks), After: cfg.After, AcceptRedo: cfg.AcceptRedo})
+	err := s.open(ctx)
+	if err != nil {
+		return nil, errors.Join(err, s.unlock())
+	}
+	return s, nil
+}
+
+func (s *Session) open(ctx context.Context) error {
+	if err := s.drive(ctx); err != nil {
+		return err
+	}
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	if s.fit.change && s.m.Next().Kind == protocol.Idle {
+		return s.Change(ctx)
+	}
+	return s.begun(ctx)
+}
 
 // Start is what the run begins from; after Change, what it goes on from.
-func (s *Session) Start() Start { return Start{} }
+func (s *Session) Start() Start { return s.start }
 
 // Root is a reader of the same root.
-func (s *Session) Root() *Root { return nil }
+func (s *Session) Root() *Root { return s.root }
 
 // Term is the number of the run.
-func (s *Session) Term() uint64 { return 0 }
-
-// Loaded is called when the version was loaded, or could not be: err is the
-// load's error. It returns ErrNotOwner if a newer run has taken over (whose
-// clean-up may be why a file is gone), else err.
-func (s *Session) Loaded(ctx context.Context, err error) error { return errSkeleton }
-
-// Plan begins the next epoch, by writing offsets/N. Of p, Time, Prev,
-// Watermark, Sources and Settings are read.
-func (s *Session) Plan(ctx context.Context, p Plan) error { return errSkeleton }
+func (s *Session) Term() uint64 { return s.term.Load() }
 
 // Epoch is the number of the epoch that is under way or comes next.
-func (s *Session) Epoch() uint64 { return 0 }
-
-// Deltas is called before the epoch's first delta is written; it finds out
-// early that the run is no longer the owner.
-func (s *Session) Deltas(ctx context.Context) error { return errSkeleton }
-
-// Put makes a state file. name is a StateName's String with the session's term.
-// write may be called more than once and must write the same bytes. Failures
-// are retried; a name that is taken was taken by an earlier try.
-func (s *Session) Put(ctx context.Context, name string, write func(io.Writer) error) error {
-	return errSkeleton
+func (s *Session) Epoch() uint64 {
+	if s.commit == nil {
+		return 1
+	}
+	return s.commit.Epoch + 1
 }
 
-// Outputs is called when all deltas are durable and plain outputs begin.
-func (s *Session) Outputs() error { return errSkeleton }
-
-// Sinks writes the exactly-once sinks. ops are the operators' entries of the
-// commit to come; units has one writer for each sink, in the order of
-// Config.Sinks.
-func (s *Session) Sinks(ctx context.Context, ops []OperatorCommit, units []sink.Writer) error {
-	return errSkeleton
+// Loaded is called when the version was loaded, or could not be: err is the
+// load's error. It returns *NotOwnerError if a newer run has taken over (whose
+// clean-up may be why a file is gone), else err.
+func (s *Session) Loaded(ctx context.Context, err error) error {
+	if oerr := s.owned(ctx); oerr != nil {
+		return errors.Join(oerr, err)
+	}
+	return err
 }
 
-// CommitInput is what the engine knows of an epoch that is to be committed.
-type CommitInput struct {
-	// Operators has an entry for each of Start().Operators, in the same order.
-	Operators []OperatorCommit
-	// Watermark is that after the epoch.
-	Watermark int64
-	// Floor is the oldest version to keep; a lower one than before counts as
-	// that one.
-	Floor uint64
-	// Counters are for people and tools.
-	Counters map[string]int64
+// Close gives the root back. It closes no sink. It may be called more than once.
+func (s *Session) Close() error {
+	if s.stopped == nil {
+		s.stopped = errors.New("checkpoint: the session is closed")
+	}
+	return s.unlock()
 }
 
-// Commit writes commits/N, checks that the run is still the owner, and returns
-// the commit. Until it has returned nil, nothing may be reported of the epoch.
-func (s *Session) Commit(ctx context.Context, in CommitInput) (*Commit, error) {
-	return nil, errSkeleton
+func (s *Session) unlock() error {
+	if s.lock == nil {
+		return nil
+	}
+	l := s.lock
+	s.lock = nil
+	if err := l.Close(); err != nil {
+		return fmt.Errorf("checkpoint: give the lock back: %w", err)
+	}
+	return nil
 }
-
-// Aborted tells that the epoch is given up because of err; open transactions of
-// sinks are aborted. The epoch stays planned, and may be begun again by Deltas.
-func (s *Session) Aborted(ctx context.Context, err error) error { return errSkeleton }
-
-// Change makes the changes that Start().ChangeWanted tells of, as an epoch of
-// its own. Afterwards Start tells of another version to load.
-func (s *Session) Change(ctx context.Context) error { return errSkeleton }
-
-// Close gives the root back. It closes no sink.
-func (s *Session) Close() error { return errSkeleton }
