@@ -1,0 +1,458 @@
+package checkpoint
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/statemill/statemill/checkpoint/statefile"
+	"github.com/statemill/statemill/codec"
+	"github.com/statemill/statemill/partitioner"
+	"github.com/statemill/statemill/sink"
+	"github.com/statemill/statemill/source"
+	"github.com/statemill/statemill/vfs"
+)
+
+// second is the grid of the tests.
+const second = int64(1e9)
+
+const zero = 1_700_000_000 * second
+
+// roots makes the two kinds of stores.
+var roots = map[string]func() medium{
+	"mem":     func() medium { return &memMedium{fs: vfs.NewMem()} },
+	"objects": func() medium { return &objectMedium{vfs.NewObjects()} },
+}
+
+// medium is what survives processes.
+type medium interface {
+	// open gives the store of one process, with an injector before each call to
+	// what lies below it.
+	open(tag string, in vfs.Injector) vfs.Store
+	// crash gives what is left after a crash of all processes; of what was not
+	// synced each part is kept with that probability.
+	crash(seed uint64, percent int) medium
+}
+
+type memMedium struct{ fs *vfs.Mem }
+
+func (m *memMedium) open(tag string, in vfs.Injector) vfs.Store {
+	fsys := vfs.FS(m.fs)
+	if in != nil {
+		fsys = vfs.WithFaults(fsys, in)
+	}
+	d, err := vfs.NewDir(fsys, "/root", tag)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func (m *memMedium) crash(seed uint64, percent int) medium {
+	return &memMedium{m.fs.CrashClone(rand.New(rand.NewPCG(seed, 1)), percent)}
+}
+
+type objectMedium struct{ o *vfs.Objects }
+
+func (m *objectMedium) open(_ string, in vfs.Injector) vfs.Store {
+	if in == nil {
+		return m.o
+	}
+	return vfs.WithStoreFaults(m.o, in)
+}
+
+func (m *objectMedium) crash(uint64, int) medium { return &objectMedium{m.o.Clone()} }
+
+func forStores(t *testing.T, run func(t *testing.T, m medium)) {
+	for _, name := range slices.Sorted(maps.Keys(roots)) {
+		t.Run(name, func(t *testing.T) { run(t, roots[name]()) })
+	}
+}
+
+// job is a small engine around a session: it counts the words of each epoch in
+// one operator, and writes each count to its sinks.
+type job struct {
+	cfg   Config
+	keep  uint64   // the floor follows at this distance, without snapshots; 0: none
+	s     *Session // while it runs
+	parts map[string][]map[string]value
+	epoch uint64 // the newest version in parts
+	// step is told each step, before it.
+	step func(what string, n uint64)
+	// word makes the i-th record's word.
+	word func(i int64) string
+	// drift makes the output depend on the attempt.
+	drift  string
+	s0term uint64 // of the last session
+}
+
+func schemaOf[T any]() codec.Schema {
+	s, err := codec.SchemaOf[T]()
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+func keySchema[K comparable]() codec.Schema {
+	k, err := codec.KeyFor[K]()
+	if err != nil {
+		panic(err)
+	}
+	return k.Schema()
+}
+
+// counts is the operator of the tests: strings to int64.
+func counts(name string, parts int) JobOperator {
+	return JobOperator{PartitionsGiven: true, Operator: Operator{Name: name, Kind: "mapWithState", Partitions: parts,
+		Partitioner: "hash", KeyCodec: "string", StateCodec: schemaOf[int64]().Codec(), Key: keySchema[string](), State: schemaOf[int64]()}}
+}
+
+var runs struct {
+	sync.Mutex
+	n int
+}
+
+// newJob makes a run of its own on a medium.
+func newJob(m medium, in vfs.Injector, ops ...JobOperator) *job {
+	runs.Lock()
+	defer runs.Unlock()
+	runs.n++
+	return namedJob(fmt.Sprintf("run-%d", runs.n), m, in, ops...)
+}
+
+func namedJob(run string, m medium, in vfs.Injector, ops ...JobOperator) *job {
+	if len(ops) == 0 {
+		ops = []JobOperator{counts("counts", 2)}
+	}
+	return &job{step: func(string, uint64) {}, word: func(i int64) string { return fmt.Sprintf("w%d", i*i%11) }, cfg: Config{
+		Store: m.open(run, in), Run: run, Host: "here", PID: 7, Now: func() int64 { return zero },
+		Wait:     func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+		Interval: second, Zero: zero, Operators: ops, Options: Options{RetryLimit: -1},
+	}}
+}
+
+// open opens the session and loads.
+func (j *job) open(ctx context.Context) error {
+	s, err := Open(ctx, j.cfg)
+	if err != nil {
+		return err
+	}
+	j.s = s
+	return j.load(ctx)
+}
+
+func (j *job) load(ctx context.Context) error {
+	start := j.s.Start()
+	j.parts = map[string][]map[string]value{}
+	j.epoch = 0
+	for i := range start.Operators {
+		op, ch := &start.Operators[i], &start.Changes[i]
+		parts := make([]map[string]value, op.Partitions)
+		for p := range parts {
+			parts[p] = map[string]value{}
+			if ch.Fresh {
+				continue
+			}
+			_, rows, err := loadRows(ctx, j.s.Root(), op.Number, p, start.Commit.Epoch, j.cfg.Notice)
+			if err = j.s.Loaded(ctx, err); err != nil {
+				return err
+			}
+			if ch.Migrated {
+				convert, err := j.jobOperator(op.Name).Convert(ch.Old.State)
+				if err != nil {
+					return err
+				}
+				for k, v := range rows {
+					if v.state, err = convert(nil, v.state); err != nil {
+						return err
+					}
+					rows[k] = v
+				}
+			}
+			parts[p] = rows
+		}
+		j.parts[op.Name] = parts
+	}
+	if start.Commit != nil {
+		j.epoch = start.Commit.Epoch
+	}
+	return nil
+}
+
+func (j *job) jobOperator(name string) *JobOperator {
+	for i := range j.cfg.Operators {
+		if j.cfg.Operators[i].Name == name {
+			return &j.cfg.Operators[i]
+		}
+	}
+	return nil
+}
+
+// run goes on until version n is committed; it starts again behind an older run
+// that has decided an epoch.
+func (j *job) run(ctx context.Context, n uint64) error {
+	for {
+		err := j.runOnce(ctx, n)
+		if !errors.Is(err, ErrRestart) {
+			return err
+		}
+		j.cfg.After = j.s0term
+	}
+}
+
+func (j *job) runOnce(ctx context.Context, n uint64) error {
+	if j.s == nil {
+		if err := j.open(ctx); err != nil {
+			return errors.Join(err, j.close())
+		}
+	}
+	for j.epoch < n {
+		if err := j.one(ctx); err != nil {
+			return errors.Join(err, j.close())
+		}
+	}
+	return nil
+}
+
+func (j *job) close() error {
+	if j.s == nil {
+		return nil
+	}
+	s := j.s
+	j.s, j.s0term = nil, s.Term()
+	return s.Close()
+}
+
+const perEpoch = 10
+
+// one runs one epoch.
+func (j *job) one(ctx context.Context) error {
+	s := j.s
+	n := s.Epoch()
+	plan := s.Start().Pending
+	if plan == nil {
+		j.step("plan", n)
+		from := int64(0)
+		prev := int64(zero)
+		if last := s.Start().Last; last != nil {
+			from, prev = last.Sources[0].Ranges[0].Until, last.Time
+		}
+		plan = &Plan{Time: prev + second, Prev: prev, Watermark: prev, Sources: []SourcePlan{{Name: "lines",
+			Ranges: []source.Range{{Partition: "0", From: from, Until: from + perEpoch}}}}}
+		if err := s.Plan(ctx, *plan); err != nil {
+			return err
+		}
+	}
+	next, touched := j.compute(plan)
+	j.step("deltas", n)
+	if err := s.Deltas(ctx); err != nil {
+		return err
+	}
+	ops, err := j.deltas(ctx, n, plan.Time, next, touched)
+	if err != nil {
+		return s.Aborted(ctx, err)
+	}
+	j.step("outputs", n)
+	if err := s.Outputs(); err != nil {
+		return err
+	}
+	if len(j.cfg.Sinks) > 0 {
+		j.step("sinks", n)
+		var units []sink.Writer
+		for _, u := range j.cfg.Sinks {
+			w, err := sink.NewWriter(u, n, []sink.Output{sink.Bind(sink.Sink[string]{Unit: u, Encode: func(dst []byte, row string) ([]byte, error) { return append(dst, row...), nil }},
+				"out", 1, func(_ context.Context, _ int, yield func(string) error) error {
+					return j.output(n, next, touched, yield)
+				})}, nil)
+			if err != nil {
+				return err
+			}
+			units = append(units, w)
+		}
+		if err := s.Sinks(ctx, ops, units); err != nil {
+			return err
+		}
+	}
+	j.step("commit", n)
+	in := CommitInput{Operators: ops, Watermark: plan.Time}
+	if j.keep > 0 && n > j.keep {
+		in.Floor = n - j.keep
+	}
+	c, err := s.Commit(ctx, in)
+	if err != nil {
+		return err
+	}
+	j.step("committed", n)
+	j.parts, j.epoch = next, c.Epoch
+	if s.Start().ChangeWanted {
+		if err := s.Change(ctx); err != nil {
+			return err
+		}
+		return j.load(ctx)
+	}
+	return nil
+}
+
+// compute counts the records of a plan.
+func (j *job) compute(p *Plan) (next map[string][]map[string]value, touched map[string][][]string) {
+	next, touched = map[string][]map[string]value{}, map[string][][]string{}
+	for name, parts := range j.parts {
+		place, _ := partitioner.Stored("hash")
+		to := make([]map[string]value, len(parts))
+		for i := range parts {
+			to[i] = maps.Clone(parts[i])
+		}
+		order := make([][]string, len(parts))
+		r := p.Sources[0].Ranges[0]
+		for i := r.From; i < r.Until; i++ {
+			w := j.word(i)
+			part := place([]byte(w), len(parts))
+			was := number(to[part][w].state)
+			if was == 4 {
+				delete(to[part], w)
+			} else {
+				to[part][w] = value{state: binary.AppendVarint(nil, was+1), time: p.Time}
+			}
+			if !slices.Contains(order[part], w) {
+				order[part] = append(order[part], w)
+			}
+		}
+		next[name], touched[name] = to, order
+	}
+	return next, touched
+}
+
+func number(state []byte) int64 {
+	n, _ := binary.Varint(state)
+	return n
+}
+
+// deltas writes what an epoch changed; a partition without changes has no file.
+func (j *job) deltas(ctx context.Context, n uint64, t int64, next map[string][]map[string]value, touched map[string][][]string) ([]OperatorCommit, error) {
+	start := j.s.Start()
+	var out []OperatorCommit
+	for i := range start.Operators {
+		op, ch := &start.Operators[i], &start.Changes[i]
+		oc := OperatorCommit{Number: op.Number, Layout: op.Layout, Partitions: make([]PartitionCommit, op.Partitions)}
+		for p := range oc.Partitions {
+			rows, keys := next[op.Name][p], touched[op.Name][p]
+			base := ch.Migrated || ch.Fresh && j.jobOperator(op.Name).HasInitial
+			if base {
+				keys = slices.Sorted(maps.Keys(rows))
+			}
+			if len(keys) == 0 && !base {
+				continue
+			}
+			pc, err := j.put(ctx, op, p, n, t, rows, keys, base)
+			if err != nil {
+				return nil, err
+			}
+			oc.Partitions[p] = pc
+		}
+		out = append(out, oc)
+	}
+	return out, nil
+}
+
+func (j *job) put(ctx context.Context, op *Operator, part int, n uint64, t int64, rows map[string]value, keys []string, base bool) (PartitionCommit, error) {
+	info := statefile.Info{Kind: statefile.Delta, Operator: op.Name, Partition: part, Version: int64(n), BatchTime: t,
+		Deadlines: op.Deadlines, KeyCodec: op.KeyCodec, StateCodec: op.StateCodec}
+	if c := j.s.Start().Commit; c != nil && !base {
+		if oc := c.Operator(op.Number); oc != nil {
+			info.Chain = oc.Partitions[part].Chain
+		}
+	}
+	name := StateName{Number: op.Number, Layout: op.Layout, Part: part, Version: n, Term: j.s.Term(), Kind: statefile.Delta}
+	var sum statefile.Summary
+	err := j.s.Put(ctx, name.String(), func(w io.Writer) (err error) {
+		sum, err = encodeRows(w, info, rows, keys)
+		return err
+	})
+	return PartitionCommit{File: name.Base(), Base: base, Size: sum.Size, Checksum: sum.Checksum, Chain: sum.Chain, Keys: int64(len(rows))}, err
+}
+
+func encodeRows(w io.Writer, info statefile.Info, rows map[string]value, keys []string) (statefile.Summary, error) {
+	var e statefile.RawEncoder
+	if err := e.Begin(w, info); err != nil {
+		return statefile.Summary{}, err
+	}
+	for _, k := range keys {
+		var err error
+		if v, ok := rows[k]; ok {
+			err = e.Put([]byte(k), v.state, v.time)
+		} else {
+			err = e.Remove([]byte(k))
+		}
+		if err != nil {
+			return statefile.Summary{}, err
+		}
+	}
+	return e.End()
+}
+
+// output gives the rows of an epoch's output: the touched keys.
+func (j *job) output(n uint64, next map[string][]map[string]value, touched map[string][][]string, yield func(string) error) error {
+	for _, name := range slices.Sorted(maps.Keys(next)) {
+		for p := range next[name] {
+			for _, k := range touched[name][p] {
+				if err := yield(fmt.Sprintf("%d %s %s=%d%s", n, name, k, number(next[name][p][k].state), j.drift)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// dump gives version n of all operators, as text.
+func dump(ctx context.Context, store vfs.Store, n uint64) (string, error) {
+	r := OpenRoot(store)
+	var b strings.Builder
+	c, err := r.Commit(ctx, n)
+	if err != nil {
+		return "", err
+	}
+	m, err := r.Metadata(ctx, c.Metadata)
+	if err != nil {
+		return "", err
+	}
+	for i := range m.Operators {
+		op := &m.Operators[i]
+		var lines []string
+		for p := range op.Partitions {
+			err := ReadRows(ctx, r, op.Number, p, n, nil, func(row Row) error {
+				lines = append(lines, fmt.Sprintf("%s %s=%d @%d", op.Name, row.Key, number(row.State), (row.Time-zero)/second))
+				return nil
+			})
+			if err != nil {
+				return "", err
+			}
+		}
+		slices.Sort(lines)
+		b.WriteString(strings.Join(lines, "\n") + "\n")
+	}
+	return b.String(), nil
+}
+
+// reference is what an uninterrupted run leaves.
+func reference(t testing.TB, n uint64, ops ...JobOperator) string {
+	m := roots["objects"]()
+	j := newJob(m, nil, ops...)
+	require.NoError(t, j.run(t.Context(), n))
+	require.NoError(t, j.close())
+	d, err := dump(t.Context(), m.open("x", nil), n)
+	require.NoError(t, err)
+	return d
+}
