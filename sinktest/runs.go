@@ -107,28 +107,37 @@ func lostEverywhere(k *kit) {
 
 // frozen is a run that stands before a call.
 type frozen struct {
+	*engine
 	z    *vfs.Freezer
-	done chan error
+	done chan struct{}
+	err  error
 }
 
 // freeze starts a run and waits until it stands before its call, or has ended.
-func (b *bench) freeze(in *vfs.Faults, at int) (f frozen, reached bool) {
-	f = frozen{in.Freeze(vfs.Rule{K: at}), make(chan error, 1)}
-	e := b.engine(in)
-	go func() { f.done <- e.run(context.WithoutCancel(b.ctx())) }()
+func (b *bench) freeze(in *vfs.Faults, at int) (f *frozen, reached bool) {
+	return b.freezeAt(b.engine(in), vfs.Rule{K: at})
+}
+
+func (b *bench) freezeAt(e *engine, r vfs.Rule) (f *frozen, reached bool) {
+	f = &frozen{engine: e, z: e.in.Freeze(r), done: make(chan struct{})}
+	go func() {
+		defer close(f.done)
+		f.err = e.run(context.WithoutCancel(b.ctx()))
+	}()
+	b.T.Cleanup(func() { _ = f.thaw() })
 	select {
 	case <-f.z.Reached():
 		return f, true
-	case err := <-f.done:
-		f.done <- err
+	case <-f.done:
 		return f, false
 	}
 }
 
 // thaw lets the run go on to its end.
-func (f frozen) thaw() error {
+func (f *frozen) thaw() error {
 	f.z.Thaw()
-	return <-f.done
+	<-f.done
+	return f.err
 }
 
 func stopped(err error) bool {
