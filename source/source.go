@@ -46,12 +46,13 @@ import "context"
 // Range is the records with offsets in [From, Until) of one partition.
 type Range struct {
 	// Partition names the partition within the source.
-	Partition string
+	Partition string `json:"partition"`
 	// From and Until are offsets, in the source's own unit.
-	From, Until int64
+	From  int64 `json:"from"`
+	Until int64 `json:"until"`
 	// Epoch is the identity of the partition's history (a topic's id, a file's
 	// size): the same offsets under another Epoch are other records.
-	Epoch string
+	Epoch string `json:"epoch,omitempty"`
 }
 
 // Plan is what one epoch reads, and with it the source's whole position: it has
