@@ -6,58 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/statemill/statemill/sink"
 	"github.com/statemill/statemill/vfs"
-)
-
-// ledger is a checkpoint root as far as sinks are concerned: owners, plans,
-// deltas and commits, each created once and never replaced.
-type ledger struct {
-	id string
-
-	mu      sync.Mutex
-	term    uint64
-	plans   map[uint64]uint64
-	deltas  map[[2]uint64]delta // by epoch and term
-	commits map[uint64]record
-}
-
-// delta is what an attempt computed: the value that its rows have, and the chain
-// hash of the state after it.
-type delta struct {
-	value string
-	chain sink.Sum
-}
-
-// record is commits/N.
-type record struct {
-	delta
-	term uint64
-	mems map[int]sink.Memory
-}
-
-func newLedger(id string) *ledger {
-	return &ledger{id: id, plans: map[uint64]uint64{}, deltas: map[[2]uint64]delta{}, commits: map[uint64]record{}}
-}
-
-// fork is another root with the commits of l up to an epoch.
-func (l *ledger) fork(id string, upTo uint64) *ledger {
-	f := newLedger(id)
-	f.term = l.term
-	for n := uint64(1); n <= upTo; n++ {
-		f.commits[n] = l.commits[n]
-	}
-	return f
-}
-
-var (
-	errNotOwner = errors.New("a newer run owns the root")
-	errRefused  = errors.New("memory and commits/ do not fit")
-	errDiffers  = errors.New("the redo differs")
-	errNoDeltas = errors.New("no deltas of the writer")
-	errRestart  = errors.New("an older run's commit was found")
 )
 
 // engine is a run: it does with units what the real engine does, step by step.
@@ -370,53 +321,4 @@ func retry(do func() error) (err error) {
 		}
 	}
 	return err
-}
-
-// guarded is a unit whose calls pass the faults of its run, so that it can be
-// frozen and ended between them though its own requests do not pass there.
-type guarded struct {
-	sink.Unit
-	in vfs.Injector
-}
-
-func guard(u sink.Unit, in vfs.Injector) sink.Unit { return &guarded{u, in} }
-
-// do makes a call unless the run dies before it. The answer of a call within one
-// process is never lost.
-func (g *guarded) do(what string, do func() error) error {
-	f := g.in.Before(vfs.Call{Kind: vfs.KindOther, Path: "call/" + what})
-	if f.Err != nil && !f.After {
-		return f.Err
-	}
-	return do()
-}
-
-func (g *guarded) Fence(ctx context.Context, f sink.Fence) error {
-	return g.do("fence", func() error { return g.Unit.Fence(ctx, f) })
-}
-
-func (g *guarded) Memory(ctx context.Context) (m sink.Memory, ok bool, err error) {
-	err = g.do("memory", func() error { m, ok, err = g.Unit.Memory(ctx); return err })
-	return m, ok, err
-}
-
-func (g *guarded) Begin(ctx context.Context, epoch uint64) (sink.Tx, error) {
-	tx, err := g.Unit.Begin(ctx, epoch)
-	if err != nil {
-		return nil, err
-	}
-	return guardedTx{tx, g}, nil
-}
-
-type guardedTx struct {
-	sink.Tx
-	g *guarded
-}
-
-func (t guardedTx) Write(ctx context.Context, p sink.Part, rows sink.Rows) error {
-	return t.g.do("write", func() error { return t.Tx.Write(ctx, p, rows) })
-}
-
-func (t guardedTx) Commit(ctx context.Context, m sink.Memory) error {
-	return t.g.do("commit", func() error { return t.Tx.Commit(ctx, m) })
 }

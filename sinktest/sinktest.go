@@ -116,6 +116,7 @@ var cases = []struct {
 // TB is what a subtest needs of a test.
 type TB interface {
 	require.TestingT
+	// Helper is that of testing.T.
 	Helper()
 }
 
