@@ -35,6 +35,9 @@ func (m *Maintainer) empty(ctx context.Context) {
 		err := m.c.Store.Delete(ctx, name)
 		m.mu.Lock()
 		m.ledger.discarded(name, err != nil)
+		if err == nil {
+			m.ok(Notice{Kind: NoticeDeleteFailed, Name: name})
+		}
 		m.mu.Unlock()
 		if err != nil {
 			if ctx.Err() == nil {
@@ -67,7 +70,9 @@ func (m *Maintainer) sweep(ctx context.Context) {
 	}
 	err := m.look(ctx)
 	m.mu.Lock()
-	m.swept = err == nil
+	if m.swept = err == nil; m.swept {
+		m.ok(Notice{Kind: NoticeSweepFailed})
+	}
 	m.mu.Unlock()
 	if err != nil && ctx.Err() == nil {
 		m.fail(Notice{Kind: NoticeSweepFailed, Err: err})

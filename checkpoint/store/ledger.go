@@ -289,6 +289,12 @@ func (l *ledger) done(id Partition, f *file, failed bool, now, longest int64) {
 	}
 }
 
+// later gives a snapshot back until the next commit.
+func (l *ledger) later(id Partition) {
+	l.done(id, nil, false, 0, 0)
+	l.accounts[id].above = l.newest
+}
+
 // firstRetry is the wait after the first failure, in nanoseconds; it doubles.
 const firstRetry = int64(1e9)
 

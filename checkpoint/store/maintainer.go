@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -79,7 +81,7 @@ type Maintainer struct {
 	exact   map[Partition]*Pinned // versions that a policy asked for by time
 	changed chan struct{}         // closed and made anew when a snapshot ends
 	swept   bool
-	err     error
+	failing map[string]error // by what failed, until it has succeeded
 }
 
 // NewMaintainer makes a maintainer of a root whose newest commit is newest (nil
@@ -97,7 +99,7 @@ func NewMaintainer(c MaintainerConfig, newest *checkpoint.Commit, loads []LoadSt
 	c.Workers = cmp.Or(c.Workers, 1)
 	m := &Maintainer{
 		c: c, units: map[int]*Unit{}, wake: make(chan struct{}, 1), ledger: newLedger(c.Retain),
-		exact: map[Partition]*Pinned{}, changed: make(chan struct{}),
+		exact: map[Partition]*Pinned{}, changed: make(chan struct{}), failing: map[string]error{},
 	}
 	if err := c.Policy.check(); err != nil {
 		return nil, err
@@ -201,7 +203,9 @@ func (m *Maintainer) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.ledger.summary()
-	s.Err = m.err
+	for _, what := range slices.Sorted(maps.Keys(m.failing)) {
+		s.Err = m.failing[what]
+	}
 	return s
 }
 
@@ -218,9 +222,12 @@ func (m *Maintainer) tell(n Notice) {
 // fail remembers an error and tells it.
 func (m *Maintainer) fail(n Notice) {
 	m.mu.Lock()
-	m.err = n.Err
+	m.failing[n.subject()] = n.Err
 	m.mu.Unlock()
 	m.tell(n)
 }
+
+// ok forgets the error of what has succeeded. mu is held.
+func (m *Maintainer) ok(n Notice) { delete(m.failing, n.subject()) }
 
 func (m *Maintainer) now() int64 { return m.c.Clock.Now().UnixNano() }

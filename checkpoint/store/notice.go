@@ -49,3 +49,14 @@ func (n Notice) String() string {
 		return fmt.Sprintf("looking for leftovers failed and is tried again: %v", n.Err)
 	}
 }
+
+// subject names what a failure is about.
+func (n Notice) subject() string {
+	switch n.Kind {
+	case NoticeDeleteFailed:
+		return "delete " + n.Name
+	case NoticeSweepFailed:
+		return "sweep"
+	}
+	return fmt.Sprintf("snapshot %d %d %d", n.Partition.Operator, n.Partition.Layout, n.Partition.Partition)
+}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -108,9 +109,14 @@ func (m *Maintainer) write(ctx context.Context, j job, kind NoticeKind) {
 	if f != nil && kind == NoticeSnapshot && m.ledger.accounts[j.id].remake {
 		kind = NoticeSnapshotRepaired
 	}
-	m.ledger.done(j.id, f, err != nil, m.now(), int64(m.c.Interval))
+	if errors.Is(err, errEarly) {
+		m.ledger.later(j.id)
+		err = nil
+	} else {
+		m.ledger.done(j.id, f, err != nil, m.now(), int64(m.c.Interval))
+	}
 	if err == nil {
-		m.err = nil
+		m.ok(Notice{Kind: NoticeSnapshotFailed, Partition: j.id})
 	}
 	if f != nil && kind == NoticeSnapshotForced {
 		m.ledger.stats.Forced++
@@ -125,6 +131,9 @@ func (m *Maintainer) write(ctx context.Context, j job, kind NoticeKind) {
 		m.tell(Notice{Kind: kind, Partition: j.id, Version: w.Version, Name: w.Name, Size: w.Size})
 	}
 }
+
+// errEarly: the newest version was pinned before its commit was told.
+var errEarly = errors.New("the version is not told yet")
 
 // attempt pins, writes and releases. Nothing is written, and w has no name, if
 // the pinned version has its snapshot already.
@@ -145,7 +154,7 @@ func (m *Maintainer) attempt(ctx context.Context, j job) (w Written, err error) 
 	w.Version = p.Version
 	switch {
 	case p.Version > told:
-		return w, ErrNotCommitted // it may still turn out not to be the owner's
+		return w, errEarly // its run may still turn out not to be the owner
 	case have:
 		return w, nil
 	}

@@ -20,6 +20,6 @@ type Stats struct {
 	Newest uint64
 	// Last is the version of the last good snapshot or base of each partition.
 	Last map[Partition]uint64
-	// Err is the last error, nil if the last try of everything succeeded.
+	// Err is an error of what failed at its last try; nil if nothing did.
 	Err error
 }
