@@ -38,7 +38,18 @@ func (s *Session) drive(ctx context.Context) error {
 				return nil // Commit has not been called yet
 			}
 		}
-		r, err := s.act(ctx, a)
+		var r protocol.Result
+		var err error
+		switch a.Kind {
+		case protocol.Inspect, protocol.FindCommit, protocol.Recheck, protocol.ReadPlan, protocol.Adopt, protocol.WriteBases:
+			// They read, or write what may be written again.
+			err = s.retry(ctx, a.String(), func() (err error) {
+				r, err = s.act(ctx, a)
+				return err
+			})
+		default:
+			r, err = s.act(ctx, a)
+		}
 		if err != nil {
 			s.failure = err
 			r = protocol.Fail()

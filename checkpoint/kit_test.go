@@ -93,7 +93,9 @@ type job struct {
 	// word makes the i-th record's word.
 	word func(i int64) string
 	// drift makes the output depend on the attempt.
-	drift  string
+	drift string
+	// quiet is an operator that neither counts nor writes.
+	quiet  string
 	s0term uint64 // of the last session
 }
 
@@ -200,7 +202,7 @@ func (j *job) jobOperator(name string) *JobOperator {
 	return nil
 }
 
-// run goes on until version n is committed; it starts again behind an older run
+// run goes on until n batches are committed; it starts again behind an older run
 // that has decided an epoch.
 func (j *job) run(ctx context.Context, n uint64) error {
 	for {
@@ -218,12 +220,21 @@ func (j *job) runOnce(ctx context.Context, n uint64) error {
 			return errors.Join(err, j.close())
 		}
 	}
-	for j.epoch < n {
+	for j.batches() < n {
 		if err := j.one(ctx); err != nil {
 			return errors.Join(err, j.close())
 		}
 	}
 	return nil
+}
+
+// batches is how many are committed.
+func (j *job) batches() uint64 {
+	last := j.s.Start().Last
+	if last == nil {
+		return 0
+	}
+	return uint64(last.Sources[0].Ranges[0].Until / perEpoch)
 }
 
 func (j *job) close() error {
@@ -274,7 +285,7 @@ func (j *job) one(ctx context.Context) error {
 		for _, u := range j.cfg.Sinks {
 			w, err := sink.NewWriter(u, n, []sink.Output{sink.Bind(sink.Sink[string]{Unit: u, Encode: func(dst []byte, row string) ([]byte, error) { return append(dst, row...), nil }},
 				"out", 1, func(_ context.Context, _ int, yield func(string) error) error {
-					return j.output(n, next, touched, yield)
+					return j.output(plan.Time, next, touched, yield)
 				})}, nil)
 			if err != nil {
 				return err
@@ -309,6 +320,10 @@ func (j *job) one(ctx context.Context) error {
 func (j *job) compute(p *Plan) (next map[string][]map[string]value, touched map[string][][]string) {
 	next, touched = map[string][]map[string]value{}, map[string][][]string{}
 	for name, parts := range j.parts {
+		if name == j.quiet {
+			next[name], touched[name] = parts, make([][]string, len(parts))
+			continue
+		}
 		place, _ := partitioner.Stored("hash")
 		to := make([]map[string]value, len(parts))
 		for i := range parts {
@@ -403,27 +418,33 @@ func encodeRows(w io.Writer, info statefile.Info, rows map[string]value, keys []
 }
 
 // output gives the rows of an epoch's output: the touched keys.
-func (j *job) output(n uint64, next map[string][]map[string]value, touched map[string][][]string, yield func(string) error) error {
-	for _, name := range slices.Sorted(maps.Keys(next)) {
+func (j *job) output(at int64, next map[string][]map[string]value, touched map[string][][]string, yield func(string) error) error {
+	var rows []string
+	for name := range next {
 		for p := range next[name] {
 			for _, k := range touched[name][p] {
-				if err := yield(fmt.Sprintf("%d %s %s=%d%s", n, name, k, number(next[name][p][k].state), j.drift)); err != nil {
-					return err
-				}
+				rows = append(rows, fmt.Sprintf("%d %s %s=%d%s", (at-zero)/second, name, k, number(next[name][p][k].state), j.drift))
 			}
+		}
+	}
+	slices.Sort(rows)
+	for _, r := range rows {
+		if err := yield(r); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// dump gives version n of all operators, as text.
-func dump(ctx context.Context, store vfs.Store, n uint64) (string, error) {
+// dump gives the newest version of all operators, as text.
+func dump(ctx context.Context, store vfs.Store) (string, error) {
 	r := OpenRoot(store)
 	var b strings.Builder
-	c, err := r.Commit(ctx, n)
-	if err != nil {
+	c, err := r.Newest(ctx)
+	if err != nil || c == nil {
 		return "", err
 	}
+	n := c.Epoch
 	m, err := r.Metadata(ctx, c.Metadata)
 	if err != nil {
 		return "", err
@@ -441,18 +462,27 @@ func dump(ctx context.Context, store vfs.Store, n uint64) (string, error) {
 			}
 		}
 		slices.Sort(lines)
-		b.WriteString(strings.Join(lines, "\n") + "\n")
+		for _, l := range lines {
+			b.WriteString(l + "\n")
+		}
 	}
 	return b.String(), nil
 }
 
-// reference is what an uninterrupted run leaves.
-func reference(t testing.TB, n uint64, ops ...JobOperator) string {
+// reference is what an uninterrupted run of n batches leaves: state and output.
+func reference(t testing.TB, n uint64, ops ...JobOperator) (state string, rows []string) {
 	m := roots["objects"]()
+	b := &board{}
 	j := newJob(m, nil, ops...)
+	j.cfg.Sinks = []sink.Unit{b.unit("a", nil)}
 	require.NoError(t, j.run(t.Context(), n))
 	require.NoError(t, j.close())
-	d, err := dump(t.Context(), m.open("x", nil), n)
+	return state0(t, m), b.rows["a"]
+}
+
+// state0 is the newest state in a medium.
+func state0(t testing.TB, m medium) string {
+	d, err := dump(t.Context(), m.open("reader", nil))
 	require.NoError(t, err)
 	return d
 }

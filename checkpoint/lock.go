@@ -14,6 +14,9 @@ import (
 // takeLock takes the lock, if the store has locks. owner is the newest owner, or
 // nil.
 func (s *Session) takeLock(ctx context.Context, owner *Owner) error {
+	if s.lock != nil {
+		return nil // by an earlier try
+	}
 	l, err := s.cfg.Store.Lock(ctx, LockName, holderText(&s.cfg))
 	var held *vfs.LockedError
 	switch {

@@ -140,22 +140,20 @@ func (s *Session) findCommit(ctx context.Context) (protocol.Result, error) {
 	if err := s.identify(ctx); err != nil {
 		return protocol.Result{}, err
 	}
-	err := s.retry(ctx, "find the newest commit", func() error {
-		seqs, err := s.root.numbers(ctx, metadataFolder)
-		if err == nil && len(seqs) > 0 {
-			s.seqs = seqs[len(seqs)-1]
+	seqs, err := s.root.numbers(ctx, metadataFolder)
+	if err != nil {
+		return protocol.Result{}, err
+	}
+	if len(seqs) > 0 {
+		s.seqs = seqs[len(seqs)-1]
+	}
+	err = s.root.Read(ctx, func(*Commit) error {
+		c, _, err := s.root.list(ctx)
+		if err == nil && c != nil {
+			s.inForce, err = s.root.Metadata(ctx, c.Metadata)
 		}
-		if err != nil {
-			return err
-		}
-		return s.root.Read(ctx, func(*Commit) error {
-			c, _, err := s.root.list(ctx)
-			if err == nil && c != nil {
-				s.inForce, err = s.root.Metadata(ctx, c.Metadata)
-			}
-			s.commit = c
-			return err
-		})
+		s.commit = c
+		return err
 	})
 	switch {
 	case err != nil:
@@ -191,11 +189,7 @@ func (s *Session) recheck(ctx context.Context) (protocol.Result, error) {
 
 // readPlan looks for a plan that waits.
 func (s *Session) readPlan(ctx context.Context, n uint64) (protocol.Result, error) {
-	var p *Plan
-	err := s.retry(ctx, "read "+PlanName(n), func() (err error) {
-		p, err = s.root.Plan(ctx, n)
-		return err
-	})
+	p, err := s.root.Plan(ctx, n)
 	if errors.Is(err, fs.ErrNotExist) {
 		return protocol.NoPlan(), nil
 	}

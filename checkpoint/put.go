@@ -38,7 +38,7 @@ func (s *Session) retry(ctx context.Context, what string, do func() error) error
 		case final(ctx, err):
 			return err
 		case waited+wait > limit:
-			return fmt.Errorf("checkpoint: %s: given up after %v of retries: %w", what, waited, err)
+			return &gaveUp{fmt.Errorf("checkpoint: %s: given up after %v of retries: %w", what, waited, err)}
 		}
 		s.notice(Notice{Kind: NoticeRetry, Text: fmt.Sprintf("%s failed and is tried again in %v", what, wait), Err: err})
 		if werr := s.cfg.Wait(ctx, wait); werr != nil {
@@ -48,6 +48,15 @@ func (s *Session) retry(ctx context.Context, what string, do func() error) error
 		wait = min(2*wait, longWait)
 	}
 }
+
+// gaveUp is a failure that was tried again for long enough.
+type gaveUp struct{ error }
+
+// Permanent says that trying again is of no use.
+func (*gaveUp) Permanent() bool { return true }
+
+// Unwrap gives the failure.
+func (e *gaveUp) Unwrap() error { return e.error }
 
 // final reports whether trying again is of no use.
 func final(ctx context.Context, err error) bool {
