@@ -10,6 +10,11 @@ func (s *sim) act(w *world) {
 	N, term, run := u(a.Epoch), u(n.m.term), u(s.i+1)
 	switch a.Kind {
 	case Inspect:
+		if c, ok := n.newest(); ok && s.sh.strict && s.sh.change != s.i+1 && changed(n.commits[c-1].lineage) {
+			n.done(Unsuitable())
+			s.add(n, "", n.yields(""), "inspects: unsuitable")
+			return
+		}
 		n.done(Inspected(uint64(n.term), n.meta == 0))
 		s.add(n, "", "", "inspects: newest term %d", n.term)
 	case Register:
@@ -40,7 +45,11 @@ func (s *sim) act(w *world) {
 			n.l.plan, n.l.kind = p.term, p.kind
 		}
 		n.done(r)
-		s.add(n, "", "", "reads offsets/%d: %v", N, r)
+		wrong := ""
+		if r.term > n.m.Term() {
+			wrong = n.yields("")
+		}
+		s.add(n, "", wrong, "reads offsets/%d: %v", N, r)
 	case Idle:
 		n.done(Finish())
 		s.add(n, "", "", "has done its epochs")
@@ -169,7 +178,11 @@ func (s *sim) createPlan(n me, c, term, run u, kind PlanKind) {
 		r = Mine()
 	}
 	n.done(r)
-	s.add(n, "", "", "creates offsets/%d %v: %v", c, kind, r)
+	wrong := ""
+	if r.kind == isTaken && p.term > term {
+		wrong = n.yields("")
+	}
+	s.add(n, "", wrong, "creates offsets/%d %v: %v", c, kind, r)
 }
 
 // put writes the run's files of an epoch under its own term.
@@ -196,6 +209,9 @@ func (s *sim) createCommit(n me, c, term, run u, kind PlanKind) {
 	}
 	text := lineageText(n.l.lineage)
 	n.done(r)
+	if r.kind == isTaken && p.term > term {
+		wrong = n.yields(wrong)
+	}
 	s.add(n, "", wrong, "creates commits/%d %v %s: %v", c, kind, text, r)
 }
 

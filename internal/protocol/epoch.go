@@ -75,11 +75,16 @@ func (m *Machine) committed() {
 }
 
 // reported ends the epoch. What this run did not compute, or put into another
-// shape, it has yet to load.
+// shape, it has yet to load. A change may have been another run's plan: the job must
+// suit what it made of the root (P1).
 func (m *Machine) reported() {
 	m.landed = false
-	m.step = idle
-	if m.adopt || m.kind == Change {
+	switch {
+	case m.kind == Change && !sabotage.On("change-not-rechecked"):
+		m.step = rechecking
+	case m.kind == Change || m.adopt:
 		m.step = loading
+	default:
+		m.step = idle
 	}
 }

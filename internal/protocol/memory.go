@@ -29,7 +29,8 @@ type Memory struct {
 	Digest Sum
 }
 
-func (m Memory) String() string { return fmt.Sprintf("%d@%d %v", m.Epoch, m.Term, m.Digest) }
+// String is the memory in the words of the golden scripts.
+func (m Memory) String() string { return fmt.Sprintf("%d@%d:%v", m.Epoch, m.Term, m.Digest) }
 
 // memory is a Memory, or none.
 type memory struct {

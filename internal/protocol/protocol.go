@@ -24,7 +24,7 @@
 //	OwnerCheck     look whether owner/<Term+1> exists                 StillNewest, Overtaken
 //	ReadMemory     read what the sink holds                           MemoryIs, NoMemory
 //	FindCommit     read the newest commits/                           CommitIs, NoCommit
-//	Recheck        what Inspect looked for, against that commit       OK, Unsuitable
+//	Recheck        what Inspect looked for, against commits/<Epoch>   OK, Unsuitable
 //	Load           load version Epoch; cheap after version Epoch−1    OK
 //	ReadPlan       read offsets/<Epoch>                               PlanIs, NoPlan
 //	Adopt          find Epoch's deltas that term Term wrote, digest   Adopted, NotFound

@@ -134,9 +134,9 @@ func (r Result) String() string {
 		s := fmt.Sprintf("%s %d %d", name, r.commit.Epoch, r.commit.Term)
 		for _, e := range r.commit.Sinks {
 			if e.Present {
-				s += fmt.Sprintf(" [%v]", e.Memory)
+				s += fmt.Sprintf(" %v", e.Memory)
 			} else {
-				s += " [none]"
+				s += " none"
 			}
 		}
 		return s

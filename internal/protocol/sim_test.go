@@ -63,9 +63,50 @@ func (s *sim) add(w me, what, wrong, format string, args ...any) {
 }
 
 func (w me) done(r Result) {
+	a := w.m.Next()
 	if err := w.m.Done(r); err != nil {
 		panic(err)
 	}
+	w.l.checked = 0
+	if r.kind == isStillNewest {
+		w.l.checked = 1
+	}
+	if a.Kind == ReadMemory {
+		w.l.opened |= 1 << a.Sink
+	}
+}
+
+// order says in which of its actions the machine breaks a rule of order that P1 to P3 demand though another rule may
+// cover for it: what must directly follow an owner check, and what must come before commits/.
+func (w me) order(a Action) string {
+	must := false
+	switch a.Kind {
+	case WriteDeltas, WriteBases, ReadMemory, Report:
+		must = true
+	case FindCommit:
+		if w.l.opened != 1<<w.m.cfg.Sinks-1 {
+			return "ORDER: commits/ is read before the sinks are (P1)"
+		}
+		must = true
+	case Fence:
+		must = w.m.step == fencingAgain && w.l.sub == 0
+	case ReadPlan:
+		must = w.m.commit.Epoch > 0
+	case Stop:
+		must = a.Reason == Restart
+	}
+	if must && w.l.checked == 0 {
+		return fmt.Sprintf("ORDER: %v without an owner check directly before", a.Kind)
+	}
+	return ""
+}
+
+// yields checks that a run which found something that ends it stops.
+func (w me) yields(wrong string) string {
+	if a := w.m.Next(); a.Kind != Stop && wrong == "" {
+		return fmt.Sprintf("ORDER: %v where the run had to stop", a.Kind)
+	}
+	return wrong
 }
 
 // successors are all worlds one step on.
@@ -141,6 +182,9 @@ func (s *sim) text(t string) string {
 func (s *sim) settle(w me, what, wrong, label string) {
 	for w.l.status == live && wrong == "" {
 		a := w.m.Next()
+		if wrong = w.order(a); wrong != "" {
+			break
+		}
 		switch a.Kind {
 		case Idle:
 			switch {
@@ -149,7 +193,11 @@ func (s *sim) settle(w me, what, wrong, label string) {
 				return
 			case a.Epoch >= uint64(s.sh.epochs):
 				w.done(Finish())
-			case s.sh.change == s.i+1 && w.l.base&(changeBit|changeBit<<epochBits|changeBit<<(2*epochBits)) == 0:
+			case s.sh.strict && s.sh.change != s.i+1 && changed(w.l.base):
+				wrong = "LAYOUT: a run that does not suit the root begins an epoch"
+				s.out = append(s.out, succ{w.world, s.i, what, wrong, label})
+				return
+			case s.sh.change == s.i+1 && !changed(w.l.base):
 				w.done(Begin(Change))
 				w.l.kind = u(Change)
 			default:
@@ -157,7 +205,13 @@ func (s *sim) settle(w me, what, wrong, label string) {
 				w.l.kind = u(Batch)
 			}
 			w.l.plan = u(w.m.term)
-		case Recheck, PlainOutputs:
+		case Recheck:
+			if k := max(a.Epoch, 1) - 1; s.sh.strict && s.sh.change != s.i+1 && changed(w.commits[k].lineage) {
+				w.done(Unsuitable())
+				continue
+			}
+			w.done(OK())
+		case PlainOutputs:
 			w.done(OK())
 		case Compute:
 			s.compute(w, a, what, label)
@@ -249,6 +303,11 @@ func (s *sim) ended(w me, a Action) string {
 		if w.sinks[a.Sink].out[a.Epoch-1] != w.l.lineage|w.l.output {
 			newest = false
 		}
+	case Refused:
+		// Where the world itself was harmed, or the job does not suit, a refusal is right.
+		if a.Why == NotSuitable || w.harmed != 0 && (a.Why == DeltasDiffer || a.Why == MemoryMissing) {
+			next, newest = differs, false
+		}
 	case Restart:
 		s.saw(restarted)
 		*w.l, *w.m = local{status: live}, New(Config{Sinks: len(s.sh.sinks), AcceptRedo: s.sh.accept, After: after})
@@ -281,13 +340,39 @@ func surroundings(sh *shape, w *world) (out []succ) {
 		}
 	}
 	if sh.reader {
-		out = append(out, readerStep(sh, w)...)
+		out = append(out, readerStep(w)...)
+	}
+	return append(out, harm(sh, w)...)
+}
+
+// harm is what no protocol can prevent, but must notice.
+func harm(sh *shape, w *world) (out []succ) {
+	c, ok := w.newest()
+	if w.harmed != 0 {
+		return nil
+	}
+	if sh.vanish && c < maxEpochs && w.files[c] != [maxTerms]u{} && w.local[0].status != live && w.local[1].status != live {
+		n := *w
+		n.harmed = 1
+		n.files[c] = [maxTerms]u{}
+		out = append(out, succ{w: &n, run: -1, what: "vanish", label: fmt.Sprintf("somebody deletes the deltas of %d", c+1)})
+	}
+	if sh.forget && ok && w.sinks[0].mem.epoch > c {
+		n := *w
+		n.harmed = 1
+		n.sinks[0].mem = mem{}
+		out = append(out, succ{w: &n, run: -1, what: "forget", label: "sink 0 forgets its memory"})
 	}
 	return out
 }
 
+// changed says whether a change is in a lineage.
+func changed(lineage u) bool {
+	return lineage&(changeBit|changeBit<<epochBits|changeBit<<(2*epochBits)) != 0
+}
+
 // readerStep: a reader takes the newest commit, then its file; one that has vanished makes it start again.
-func readerStep(sh *shape, w *world) []succ {
+func readerStep(w *world) []succ {
 	n := *w
 	if w.readAt == 0 {
 		c, ok := w.newest()

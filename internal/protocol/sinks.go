@@ -58,6 +58,9 @@ func (m *Machine) outCount() (some, every bool) {
 // greatestWriter is the term whose deltas are adopted (P6). Sinks may show several:
 // a later writer compared its own with what was there before it wrote (CE8).
 func (m *Machine) greatestWriter() uint64 {
+	if sabotage.On("adopt-first-term") {
+		return 1
+	}
 	t := m.sinks[0].Term
 	for _, mem := range m.sinks {
 		if sabotage.On("adopt-least-term") {
@@ -94,7 +97,7 @@ func (m *Machine) adopted(r Result) bool {
 }
 
 // firstSink begins the sinks of an epoch: those that have it are compared before
-// any other is written.
+// any other is written. Every epoch moves every sink, were it empty (CE20).
 func (m *Machine) firstSink() {
 	m.step, m.sink = drying, -1
 	if sabotage.On("redo-not-compared") {
@@ -107,6 +110,9 @@ func (m *Machine) firstSink() {
 func (m *Machine) nextSink() {
 	for {
 		m.sink++
+		if m.sink == 1 && sabotage.On("sink-not-moved") {
+			m.sink++
+		}
 		switch {
 		case m.sink < m.cfg.Sinks && m.out[m.sink] == (m.step == drying):
 			return
@@ -157,6 +163,10 @@ func (m *Machine) compared(d Sum) {
 func (m *Machine) refence() {
 	if sabotage.On("fenced-is-loss") {
 		m.end(Action{Reason: NotOwner})
+		return
+	}
+	if sabotage.On("refence-at-once") {
+		m.step = fencingAgain
 		return
 	}
 	m.check(fencingAgain)

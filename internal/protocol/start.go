@@ -12,7 +12,7 @@ func (m *Machine) started(r Result) bool {
 		m.fresh = r.fresh
 		m.firstTerm(r.term)
 	case m.step == inspecting && r.kind == isUnsuitable:
-		m.end(Action{Reason: Refused, Why: NotSuitable})
+		m.unsuited()
 	case m.step == registering:
 		return m.registered(r)
 	case m.step == naming && (r.kind == isCreated || r.kind == isMine || r.kind == isTaken):
@@ -41,6 +41,16 @@ func (m *Machine) started(r Result) bool {
 		return false
 	}
 	return true
+}
+
+// unsuited refuses before anything is written: no term is taken and the run that is
+// there is not fenced (P1, CE17).
+func (m *Machine) unsuited() {
+	if sabotage.On("inspection-ignored") {
+		m.firstTerm(0)
+		return
+	}
+	m.end(Action{Reason: Refused, Why: NotSuitable})
 }
 
 // firstTerm chooses the term to register. A run that starts anew after a stop
@@ -82,14 +92,21 @@ func (m *Machine) registered(r Result) bool {
 	return true
 }
 
-// openSink goes on with the next sink, or after the last one with commits/.
+// openSink goes on with the next sink, or after the last one with commits/: read
+// before the fences, it could be old by the time that the memories are read (CE3).
 func (m *Machine) openSink() {
-	if m.sink < m.cfg.Sinks {
+	switch {
+	case m.sink == 0 && m.commit.Sinks == nil && sabotage.On("commits-before-fences"):
+		m.step = finding
+	case m.sink < m.cfg.Sinks:
 		m.step = fencing
-		return
+	case m.commit.Sinks != nil: // only with the fault above
+		m.sink = 0
+		m.check(rechecking)
+	default:
+		m.sink = 0
+		m.check(finding)
 	}
-	m.sink = 0
-	m.check(finding)
 }
 
 // fenced takes in the fence of a sink, at the start or in mid-run.
@@ -119,6 +136,8 @@ func (m *Machine) found(c Found) {
 	switch {
 	case c.Term > m.term:
 		m.end(Action{Reason: NotOwner})
+	case sabotage.On("commits-before-fences"):
+		m.openSink()
 	case sabotage.On("recheck-skipped"):
 		m.step = loading
 	default:

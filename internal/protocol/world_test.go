@@ -77,6 +77,9 @@ type shape struct {
 	fresh     bool // there is no metadata yet
 	reader    bool // a reader without a lock
 	accept    bool // Config.AcceptRedo
+	vanish    bool // once, files of an epoch without a commit get lost
+	forget    bool // once, a sink forgets its memory, after an epoch that commits/ records
+	strict    bool // only the run that wants the change suits the changed root
 	solo      bool // from every state the newest run alone must finish
 
 	unstable  bool // ablation of a sink's rule: the memory is read without waiting (CE15)
@@ -104,6 +107,7 @@ type simSink struct {
 // store is what all runs share: the root, the sinks, and the first commit of each epoch, which is the truth.
 type store struct {
 	term, meta, timeouts u
+	harmed               u           // vanish or forget has happened
 	owner                [maxTerms]u // run of each term, from 1
 	plans                [maxEpochs]plan
 	files                [maxEpochs][maxTerms]u // lineage of the deltas of each term
@@ -130,6 +134,8 @@ const (
 // local is what a run's runner and engine know.
 type local struct {
 	status, sub, plan, kind u
+	checked                 u // the last thing was an owner check that found nobody
+	opened                  u // sinks whose memory was read after a fence
 	base, lineage, output   u // lineage of the loaded version, of the computed one; the output's variant
 	file                    u // term of the files that count
 	clean                   u // newest commit that may be cleaned up behind
