@@ -14,6 +14,10 @@ func (r *verifier) leftovers(ctx context.Context) error {
 		if r.named[o.Name] {
 			continue
 		}
+		if n, ok := documentNumber(o.Name); ok && strings.HasPrefix(o.Name, "offsets/") && n > r.newest+1 && !r.unread {
+			r.found(damage, o.Name, "the epoch before it is not committed: commits/%d and what follows are gone", r.newest+1)
+			continue
+		}
 		if text := r.leftover(o.Name); text != "" {
 			r.found(note, o.Name, "%s", text)
 		}
@@ -36,7 +40,7 @@ func (r *verifier) leftover(name string) string {
 	if n, ok := documentNumber(name); ok {
 		folder, _, _ := strings.Cut(name, "/")
 		switch {
-		case folder == "owner", r.unread, r.newest == 0 && n == 1:
+		case folder == "owner", r.newest == 0:
 			return ""
 		case folder == "metadata":
 			if n == 1 {
@@ -45,8 +49,10 @@ func (r *verifier) leftover(name string) string {
 			return "no commit names it: it is not in force"
 		case n == r.newest+1 && folder == "offsets":
 			return "the plan of the epoch that is under way or pending"
+		case n > r.newest && r.unread:
+			return "not compared: the newest commit cannot be read"
 		case n > r.newest:
-			return "it was made while verify ran, or lies beyond the newest commit"
+			return "it was made while verify ran"
 		}
 		return "below the oldest version that is kept"
 	}
@@ -54,7 +60,7 @@ func (r *verifier) leftover(name string) string {
 	switch {
 	case !ok:
 		return "no file of a checkpoint root"
-	case r.unread:
+	case s.Version > r.newest && r.unread:
 		return "not checked: the newest commit cannot be read"
 	case s.Version < r.oldest:
 		return "below the oldest version that is kept"

@@ -2,8 +2,10 @@ package milltool
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"strings"
 
 	"github.com/statemill/statemill/checkpoint"
 	"github.com/statemill/statemill/vfs"
@@ -120,7 +122,7 @@ type verifier struct {
 	listed         []vfs.Object
 	named          map[string]bool // files that the kept versions consist of, or that have their finding
 	oldest, newest uint64          // 0: nothing can be said of versions
-	unread         bool            // the newest commit cannot be read
+	unread         bool            // there is a newer commit, which cannot be read
 
 	findings []finding
 	files    int
@@ -156,28 +158,48 @@ func (r *verifier) run(ctx context.Context, dir string) error {
 	return r.leftovers(ctx)
 }
 
-// start finds the newest version.
+// start finds the newest version. Where the newest commit cannot be read, the
+// newest that can is taken: what lies below it may be whole.
 func (r *verifier) start(ctx context.Context, dir string) error {
 	newest, err := r.root.Newest(ctx)
+	var gap *checkpoint.GapError
 	switch {
+	case errors.As(err, &gap):
+		r.oldest, r.newest = max(gap.Floor, 1), gap.Newest // version misses what is not there
+		return nil
 	case damaged(err):
 		r.unread = true // documents finds it again, with its name
-		if name := pathOf(err); name == "" {
-			r.found(damage, "commits/", "%v", err)
-		}
-		return nil
-	case err != nil:
+		newest, err = r.readable(ctx)
+	}
+	if err != nil {
 		return err
 	}
+	v := view{dir: dir, root: r.root, newest: newest}
 	if newest == nil {
-		v := view{dir: dir, root: r.root}
 		if err := v.isRoot(ctx); !damaged(err) {
 			return err
 		}
 		return nil
 	}
-	v := view{dir: dir, root: r.root, newest: newest}
 	r.newest = newest.Epoch
-	r.oldest, err = v.oldest(ctx)
-	return err
+	r.oldest = max(newest.Floor, 1)
+	return nil
+}
+
+// readable gives the newest commit that can be read, nil if none can.
+func (r *verifier) readable(ctx context.Context) (newest *checkpoint.Commit, err error) {
+	for _, o := range r.listed {
+		folder, _, _ := strings.Cut(o.Name, "/")
+		n, ok := documentNumber(o.Name)
+		if !ok || folder != "commits" || newest != nil && n < newest.Epoch {
+			continue
+		}
+		c, err := r.root.Commit(ctx, n)
+		if err == nil {
+			newest = c
+		} else if !damaged(err) {
+			return nil, err
+		}
+	}
+	return newest, nil
 }
