@@ -8,6 +8,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/vfs"
 )
 
@@ -164,7 +165,7 @@ func (r *FileReader) Read(ctx context.Context, f File) ([]byte, error) {
 	if int64(len(b)) != f.Size {
 		return nil, &DamagedError{Path: name, Reason: fmt.Sprintf("it has %d bytes, its manifest says %d", len(b), f.Size)}
 	}
-	if SumOf(b) != f.Checksum {
+	if SumOf(b) != f.Checksum && !sabotage.On("sink-data-unchecked") {
 		return nil, &DamagedError{Path: name, Reason: "its checksum is not that of its manifest"}
 	}
 	return b, nil

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/vfs"
 )
 
@@ -78,6 +79,7 @@ func (f *Files) Fence(ctx context.Context, fence Fence) error {
 	if err := next.readEnd(ctx); err != nil {
 		return err
 	}
+	early := next.last.mem
 	for {
 		// A greater term, or a copy of the root that has the same one.
 		if err := next.owned(); err != nil {
@@ -87,6 +89,9 @@ func (f *Files) Fence(ctx context.Context, fence Fence) error {
 		err := next.append(ctx, e)
 		if err == nil {
 			f.fence, f.last = &fence, next.last
+			if sabotage.On("sink-memory-before-fence") {
+				f.last.mem = early
+			}
 			return nil
 		}
 		if !errors.Is(err, errTaken) {
@@ -97,6 +102,9 @@ func (f *Files) Fence(ctx context.Context, fence Fence) error {
 
 // owned fails if the log's last entry is of a run that this one must give way to.
 func (f *Files) owned() error {
+	if sabotage.On("sink-fence-unchecked") {
+		return nil
+	}
 	if f.last.term > f.fence.Term || f.last.term == f.fence.Term && f.last.run != f.fence.Run {
 		return &NotOwnerError{Unit: f.name, Term: f.fence.Term, Newer: f.last.term}
 	}
@@ -161,6 +169,9 @@ func (f *Files) append(ctx context.Context, e *entry) error {
 	if err := e.check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrMisuse, err)
 	}
+	if sabotage.On("sink-manifest-replaced") {
+		_ = f.store.Delete(ctx, f.path(seqName(e.Seq)))
+	}
 	err = f.store.PutIfAbsent(ctx, f.path(seqName(e.Seq)), func(w io.Writer) error {
 		_, err := w.Write(b)
 		return err
@@ -207,7 +218,9 @@ func (f *Files) Begin(ctx context.Context, epoch uint64) (Tx, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
-	f.tries++
+	if !sabotage.On("sink-attempts-share-names") {
+		f.tries++
+	}
 	f.open = &filesTx{unit: f, epoch: epoch, try: f.tries, folder: f.path(""), term: f.fence.Term}
 	return f.open, nil
 }

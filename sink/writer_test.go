@@ -61,6 +61,8 @@ func TestSumTellsOutputsApart(t *testing.T) {
 		}
 		require.Equal(t, form(a) == form(b), sumOf(t, u, bind(a)...) == sumOf(t, u, bind(b)...), "%q %q", a, b)
 	})
+	require.NotEqual(t, sumOf(t, u, rows(text(u), "a", []string{"ab", "c"})), sumOf(t, u, rows(text(u), "a", []string{"a", "bc"})), "bounds")
+	require.NotEqual(t, sumOf(t, u, rows(text(u), "a", []string{"a", "b"})), sumOf(t, u, rows(text(u), "a", []string{"b", "a"})), "order")
 	other := text(u)
 	other.Target = "another topic"
 	require.NotEqual(t, sumOf(t, u, rows(text(u), "a", []string{"1"})), sumOf(t, u, rows(other, "a", []string{"1"})))

@@ -42,6 +42,18 @@ var table = []Break{
 	{Name: "released-readable", Package: "rdd", Test: "TestReleasedKeptRows"},
 	{Name: "shuffle-join-order", Package: "rdd", Test: "TestOrderOfShuffle"},
 
+	{Name: "sink-attempts-share-names", Package: "sink", Test: "TestFilesAttemptsHaveNamesOfTheirOwn"},
+	{Name: "sink-data-unchecked", Package: "sink", Test: "TestEveryByteDamaged"},
+	{Name: "sink-digest-without-output", Package: "sink", Test: "TestDigest"},
+	{Name: "sink-dry-run-writes", Package: "sink", Test: "TestFilesSuite/objects/DryRunTouchesNothing"},
+	{Name: "sink-empty-epoch-skipped", Package: "sink", Test: "TestFilesSuite/objects/EmptyEpochMovesMemory"},
+	{Name: "sink-entry-chain-unchecked", Package: "sink", Test: "TestFilesOtherLog"},
+	{Name: "sink-fence-unchecked", Package: "sink", Test: "TestFilesSuite/objects/LowerTermIsRefused"},
+	{Name: "sink-manifest-replaced", Package: "sink", Test: "TestFilesSuite/objects/FenceShutsOutOlder"},
+	{Name: "sink-memory-before-fence", Package: "sink", Test: "TestFilesSuite/objects/TwoRunsInterleaved"},
+	{Name: "sink-sum-without-bounds", Package: "sink", Test: "TestSumTellsOutputsApart"},
+	{Name: "sink-sum-without-rows", Package: "sink", Test: "TestSumTellsOutputsApart"},
+
 	{Name: "buffer-freed-early", Package: "source", Test: "TestLinesBuffer"},
 	{Name: "file-read-twice", Package: "source", Test: "TestDirectoryOnlyCompleteFilesOnce"},
 	{Name: "line-read-twice", Package: "source", Test: "TestFilesSuite"},
