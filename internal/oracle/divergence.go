@@ -69,8 +69,5 @@ func skipReason(c *Case) string {
 	if !Exists(c.Op) {
 		return "operator " + c.Op + " does not exist yet"
 	}
-	if len(c.Config.RepartitionAfterBatch) > 0 {
-		return "swapping the partitioner goes through a rescale of the checkpoint, which does not exist yet"
-	}
 	return ""
 }

@@ -17,7 +17,20 @@ import (
 // replayMapWithState compares outputs, snapshots and state times of every
 // batch, up to the failing one where the case has one.
 func replayMapWithState(t testing.TB, c *Case) {
-	kit := milltest.New(t, c.Interval(), mwsJob(t, c))
+	if len(c.Config.RepartitionAfterBatch) == 0 {
+		replayUninterrupted(t, c)
+	}
+	if hasStops(c) {
+		replayLives(t, c, stopped)
+		replayLives(t, c, killed)
+	}
+}
+
+// replayUninterrupted runs all batches in one run, in memory.
+func replayUninterrupted(t testing.TB, c *Case) {
+	kit := milltest.New(t, c.Interval(), mwsJob(t, c, c.Config.Partitions, func(ssc *dstream.StreamingContext) *dstream.DStream[dstream.Pair[string, string]] {
+		return from[dstream.Pair[string, string]](ssc, inName)
+	}))
 	n := c.BatchCount()
 	in := milltest.Input[dstream.Pair[string, string]](kit, inName)
 	if c.Config.InputPartitions > 1 {
@@ -56,12 +69,13 @@ func replayMapWithState(t testing.TB, c *Case) {
 	}
 }
 
-// mwsJob builds the job of a mapWithState case from its parameters.
-func mwsJob(t testing.TB, c *Case) dstream.Job {
+// mwsJob builds the job of a mapWithState case from its parameters, with that many
+// partitions of state.
+func mwsJob(t testing.TB, c *Case, partitions int, in func(*dstream.StreamingContext) *dstream.DStream[dstream.Pair[string, string]]) dstream.Job {
 	cfg := c.Config
 	spec := dstream.FunctionErr(mwsFunc(cfg.OnTimeout)).Named(opName)
-	if cfg.Partitions > 0 {
-		spec = spec.NumPartitions(cfg.Partitions)
+	if partitions > 0 {
+		spec = spec.NumPartitions(partitions)
 	}
 	if cfg.TimeoutMs != nil {
 		// Spark looks for idle keys only when it writes a checkpoint.
@@ -91,7 +105,7 @@ func mwsJob(t testing.TB, c *Case) dstream.Job {
 		})
 	}
 	return func(ssc *dstream.StreamingContext) error {
-		mapped := dstream.MapWithState(from[dstream.Pair[string, string]](ssc, inName), spec)
+		mapped := dstream.MapWithState(in(ssc), spec)
 		dstream.Print(mapped, 0, dstream.Name(outName))
 		dstream.Print(mapped.StateSnapshots(), 0, dstream.Name(snapName))
 		return nil

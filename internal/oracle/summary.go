@@ -41,14 +41,23 @@ type Summary struct {
 	ops map[string]*Counts
 }
 
-// Group is the operator under which a case is counted. Cases that Spark ran
-// with stops are run uninterrupted, and have a group of their own: they prove
-// less than they were recorded for.
+// Group is the operator under which a case is counted. Cases that Spark ran with
+// stops have a group of their own; where they are run uninterrupted, another one, as
+// they prove less than they were recorded for.
 func Group(c *Case) string {
-	if len(c.Config.StopAfterBatches) > 0 {
+	switch {
+	case !hasStops(c):
+		return c.Op
+	case c.Op == "mapWithState":
+		return c.Op + "/stops"
+	default:
 		return c.Op + "/uninterrupted"
 	}
-	return c.Op
+}
+
+// hasStops says that a case is more than one run, on one checkpoint.
+func hasStops(c *Case) bool {
+	return len(c.Config.StopAfterBatches)+len(c.Config.RepartitionAfterBatch) > 0
 }
 
 // Add counts one case.

@@ -136,7 +136,7 @@ func TestSummary(t *testing.T) {
 	require.NoError(t, s.Write(&b))
 	assert.Equal(t, `oracle: op=join cases=1 passed=0 failed=0 skipped=1
 oracle: op=mapWithState cases=2 passed=1 failed=1 skipped=0
-oracle: op=mapWithState/uninterrupted cases=1 passed=1 failed=0 skipped=0
+oracle: op=mapWithState/stops cases=1 passed=1 failed=0 skipped=0
 oracle: total cases=4 passed=2 failed=1 skipped=1
 `, b.String())
 }
@@ -178,4 +178,14 @@ func TestParseOp(t *testing.T) {
 		_, _, err := parseOp(bad)
 		assert.Error(t, err, bad)
 	}
+}
+
+// A case is cut after its stops and swaps; the partitions are those of the last swap.
+func TestLives(t *testing.T) {
+	c := &Case{}
+	c.Config.Partitions = 2
+	assert.Equal(t, []life{{0, 5, 2}}, livesOf(c, 5))
+	c.Config.StopAfterBatches = []int{2, 3}
+	c.Config.RepartitionAfterBatch = [][2]int{{3, 7}}
+	assert.Equal(t, []life{{0, 2, 2}, {2, 3, 2}, {3, 5, 7}}, livesOf(c, 5))
 }
