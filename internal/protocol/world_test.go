@@ -82,6 +82,8 @@ type shape struct {
 	strict    bool // only the run that wants the change suits the changed root
 	solo      bool // from every state the newest run alone must finish
 
+	lax bool // the order of actions is not audited: the harm itself must show
+
 	unstable  bool // ablation of a sink's rule: the memory is read without waiting (CE15)
 	sharedRow bool // ablation of a sink's rule: the fence overwrites the writer's term (CE10)
 	perEpoch  bool // ablation of P7: a log without fence entries (CE11)
