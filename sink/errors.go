@@ -98,3 +98,32 @@ func (e *FormatError) Unwrap() error { return ErrFormat }
 
 // Permanent says that trying again does not help.
 func (e *FormatError) Permanent() bool { return true }
+
+// EncodeError is a row that a sink's Encode refused.
+type EncodeError struct {
+	// Output and Partition say where the row is, Row is its index there, from 0.
+	Output    string
+	Partition int
+	Row       int
+	// Err is what Encode returned.
+	Err error
+}
+
+// Error names the row.
+func (e *EncodeError) Error() string {
+	return fmt.Sprintf("output %s: partition %d: row %d: encode: %v", e.Output, e.Partition, e.Row, e.Err)
+}
+
+// Unwrap gives what Encode returned.
+func (e *EncodeError) Unwrap() error { return e.Err }
+
+// Permanent says that trying again does not help.
+func (e *EncodeError) Permanent() bool { return true }
+
+// permanentError is an error that trying again does not help against.
+type permanentError string
+
+func (e permanentError) Error() string { return string(e) }
+
+// Permanent says so.
+func (e permanentError) Permanent() bool { return true }

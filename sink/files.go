@@ -148,8 +148,8 @@ func (f *Files) fresh(ctx context.Context) error {
 		return fmt.Errorf("sink %s: %w", f.name, err)
 	}
 	if len(others) > 0 && f.fence.Notice != nil {
-		f.fence.Notice(fmt.Sprintf("sink %s: starts anew for root %s in %s; what was written for other roots stays beside it and is not continued: %s",
-			f.name, f.fence.Root, f.path(""), strings.Join(others, ", ")))
+		f.fence.Notice(fmt.Sprintf("starts anew for root %s in %s; what was written for other roots stays beside it and is not continued: %s",
+			f.fence.Root, f.path(""), strings.Join(others, ", ")))
 	}
 	return nil
 }

@@ -93,8 +93,8 @@ type Fence struct {
 	Run string
 	// Term is the number of the run on the root; a later run has a greater one.
 	Term uint64
-	// Notice is told, in words, what the user should know, such as the outputs of
-	// other roots that are here. Nil is allowed.
+	// Notice is told, in words and without the unit's name, what the user should
+	// know, such as that other roots have written here. Nil is allowed.
 	Notice func(text string)
 }
 

@@ -53,7 +53,7 @@ func Bind[T any](s Sink[T], name string, partitions int, rows func(ctx context.C
 			return rows(ctx, part, func(row T) error {
 				b, err := s.Encode(buf[:0], row)
 				if err != nil {
-					return fmt.Errorf("output %s: partition %d: row %d: encode: %w", name, part, n, err)
+					return &EncodeError{Output: name, Partition: part, Row: n, Err: err}
 				}
 				buf = b
 				n++
@@ -194,6 +194,8 @@ func (w *writer) Abort(ctx context.Context) error {
 	return nil
 }
 
+var errUnsteady = permanentError("rows differ when they are read again: Encode must depend on its argument alone")
+
 // counter adds up the rows that pass, and sees that each pass gives the same.
 type counter struct {
 	rows   Rows
@@ -221,7 +223,7 @@ func (c *counter) read(yield func([]byte) error) error {
 	_, _ = h.Write(b[:])
 	sum := Sum(h.Sum128().Bytes())
 	if c.passes > 0 && sum != c.sum {
-		return errors.New("rows differ when they are read again: Encode must depend on its argument alone")
+		return errUnsteady
 	}
 	c.passes++
 	c.sum = sum

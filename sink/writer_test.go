@@ -8,6 +8,7 @@ import (
 
 	"github.com/statemill/statemill/sink"
 	"github.com/statemill/statemill/sinktest"
+	"github.com/statemill/statemill/vfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -158,4 +159,34 @@ func TestWriterSeesWhatTheUnitReads(t *testing.T) {
 	count := func(dst []byte, _ string) ([]byte, error) { n++; return append(dst, byte(n)), nil }
 	require.NoError(t, try(1, count))
 	require.ErrorContains(t, try(2, count), "Encode must depend on its argument alone")
+}
+
+// What trying again cannot mend says so.
+func TestPermanentErrors(t *testing.T) {
+	u := openUnit(t, vfs.NewObjects(), 1)
+	wrong := errors.New("wrong")
+	bad := sink.Lines(u, func(dst []byte, row string) ([]byte, error) {
+		if row == "b" {
+			return nil, wrong
+		}
+		return append(dst, row...), nil
+	})
+	for want, out := range map[string]sink.Output{
+		"newline": rows(sink.Lines(u, sink.Text[string]), "out", []string{"a\n"}),
+		"wrong":   rows(bad, "out", nil, []string{"a", "b"}),
+	} {
+		w, err := sink.NewWriter(u, 1, []sink.Output{out}, nil)
+		require.NoError(t, err)
+		_, err = w.Prepare(t.Context(), false)
+		require.ErrorContains(t, err, want)
+		var p interface{ Permanent() bool }
+		require.ErrorAs(t, err, &p)
+		require.True(t, p.Permanent())
+		if want == "wrong" {
+			require.ErrorIs(t, err, wrong)
+			var e *sink.EncodeError
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, sink.EncodeError{Output: "out", Partition: 1, Row: 1, Err: wrong}, *e)
+		}
+	}
 }
