@@ -112,7 +112,8 @@ func (s *Session) adoptFile(ctx context.Context, op *Operator, part int, epoch, 
 		return prev, err
 	}
 	f := File{Name: name.String(), Version: epoch, Kind: statefile.Delta, Size: sum.Size, Chain: sum.Chain, Checksum: sum.Checksum}
-	if err := applyFile(ctx, s.cfg.Store, &Files{Operator: op, Partition: part}, &f, rows); err != nil {
+	var buf rowBuffer
+	if err := buf.apply(ctx, s.cfg.Store, &Files{Operator: op, Partition: part}, &f, rows); err != nil {
 		return prev, err
 	}
 	out.Keys = int64(len(rows))

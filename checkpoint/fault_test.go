@@ -36,6 +36,9 @@ type script struct {
 	// run is what goes wrong, and what is run again afterwards until it succeeds.
 	run func(ctx context.Context, w *world, in vfs.Injector) error
 	ops []JobOperator // of the reference
+
+	state string // of the reference, once it was run
+	rows  []string
 }
 
 func runJob(ctx context.Context, j *job, n uint64) error {
@@ -128,15 +131,19 @@ func (sc *script) calls(t testing.TB, kind string) int {
 
 // finish runs a script to its end, without faults, and compares.
 func (sc *script) finish(t testing.TB, w *world, hint string) {
-	require.NoError(t, sc.run(t.Context(), w, nil), hint)
+	if err := sc.run(t.Context(), w, nil); err != nil {
+		require.NoError(t, err, hint)
+	}
 	sc.compare(t, w, hint)
 }
 
 func (sc *script) compare(t testing.TB, w *world, hint string) {
-	state, rows := reference(t, sc.batches, sc.ops...)
-	require.Equal(t, state, state0(t, w.m), hint)
-	require.Equal(t, rows, w.b.rows["a"], hint)
-	require.Equal(t, rows, w.b.rows["b"], hint)
+	if sc.state == "" {
+		sc.state, sc.rows = reference(t, sc.batches, sc.ops...)
+	}
+	require.Equal(t, sc.state, state0(t, w.m), hint)
+	require.Equal(t, sc.rows, w.b.rows["a"], hint)
+	require.Equal(t, sc.rows, w.b.rows["b"], hint)
 }
 
 func forScripts(t *testing.T, test func(t *testing.T, sc script, kind string)) {
@@ -161,8 +168,9 @@ func TestCrashAtEveryCall(t *testing.T) {
 				err := sc.run(t.Context(), w, &f)
 				hint := fmt.Sprintf("call %d of %d, after: %v: %v", k, n, after, err)
 				require.Positive(t, f.Hits(), hint)
-				for _, percent := range []int{0, 50} {
-					sc.finish(t, &world{w.m.crash(uint64(k), percent), w.b.clone()}, hint)
+				sc.finish(t, &world{w.m.crash(0, 0), w.b.clone()}, hint)
+				if kind == "mem" && k%4 == 1 { // some of what was not synced may be there
+					sc.finish(t, &world{w.m.crash(uint64(k), 50), w.b.clone()}, hint)
 				}
 			}
 		}
@@ -192,8 +200,8 @@ func TestFailureAtEveryCall(t *testing.T) {
 	})
 }
 
-// TestRetries: with retries, which the engine has, no single failure after the
-// lock ends a run.
+// TestRetries: with retries, which the engine has, no single failure ends a run,
+// but for that of its last call.
 func TestRetries(t *testing.T) {
 	for kind := range roots {
 		sc := scripts["again"]
@@ -213,13 +221,13 @@ func TestRetries(t *testing.T) {
 			}
 			if err := runJob(t.Context(), j, 4); err != nil {
 				require.ErrorIs(t, err, vfs.ErrInjected)
+				require.ErrorContains(t, err, "give the lock back")
 				ended++
 				sc.finish(t, &world{w.m.crash(0, 100), w.b}, err.Error())
 				continue
 			}
 			sc.compare(t, w, "")
 		}
-		t.Logf("%s: %d of %d failures end the run", kind, ended, n)
-		require.Less(t, ended, n/8, kind)
+		require.LessOrEqual(t, ended, 1, kind)
 	}
 }

@@ -168,6 +168,9 @@ func (j *job) load(ctx context.Context) error {
 				continue
 			}
 			_, rows, err := loadRows(ctx, j.s.Root(), op.Number, p, start.Commit.Epoch, j.cfg.Notice)
+			if errors.Is(err, vfs.ErrInjected) { // an engine tries again
+				_, rows, err = loadRows(ctx, j.s.Root(), op.Number, p, start.Commit.Epoch, j.cfg.Notice)
+			}
 			if err = j.s.Loaded(ctx, err); err != nil {
 				return err
 			}

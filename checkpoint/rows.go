@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/statemill/statemill/checkpoint/statefile"
 	"github.com/statemill/statemill/vfs"
@@ -54,6 +55,7 @@ type value struct {
 // loadRows loads a version, from an older snapshot if the newest is bad.
 func loadRows(ctx context.Context, r *Root, number, part int, n uint64, notice func(Notice)) (*Files, map[string]value, error) {
 	var bad []string
+	var buf rowBuffer
 	for {
 		f, err := r.Files(ctx, number, part, n, bad...)
 		if err != nil {
@@ -61,7 +63,7 @@ func loadRows(ctx context.Context, r *Root, number, part int, n uint64, notice f
 		}
 		rows := map[string]value{}
 		if f.Start != nil {
-			if err = applyFile(ctx, r.store, f, f.Start, rows); err != nil && f.Start.Kind == statefile.Snapshot && Bad(err) {
+			if err = buf.apply(ctx, r.store, f, f.Start, rows); err != nil && f.Start.Kind == statefile.Snapshot && Bad(err) {
 				bad = append(bad, f.Start.Name)
 				if notice != nil {
 					notice(Notice{Kind: NoticeSnapshot, Operator: f.Operator.Name, Err: err,
@@ -71,10 +73,14 @@ func loadRows(ctx context.Context, r *Root, number, part int, n uint64, notice f
 			}
 		}
 		for i := 0; i < len(f.Deltas) && err == nil; i++ {
-			err = applyFile(ctx, r.store, f, &f.Deltas[i], rows)
+			err = buf.apply(ctx, r.store, f, &f.Deltas[i], rows)
 		}
 		if err != nil {
 			return nil, nil, err
+		}
+		if int64(len(rows)) != f.Keys {
+			return nil, nil, &CorruptError{Path: CommitName(n), Number: n, Reason: fmt.Sprintf(
+				"it counts %d keys of operator %q, partition %d, its files have %d", f.Keys, f.Operator.Name, part, len(rows))}
 		}
 		return f, rows, nil
 	}
@@ -97,31 +103,34 @@ func OpenFile(ctx context.Context, store vfs.Store, name string, size int64) io.
 	return newBuffered(vfs.NewReader(ctx, store, vfs.Object{Name: name, Size: size}), size)
 }
 
-// applyFile reads a file into rows.
-func applyFile(ctx context.Context, store vfs.Store, f *Files, file *File, rows map[string]value) error {
-	size := file.Size
+// rowBuffer is what reading a file needs; it is large, and reused.
+type rowBuffer struct {
+	frame statefile.Frame
+	block statefile.Block
+}
+
+// apply reads a file into rows.
+func (buf *rowBuffer) apply(ctx context.Context, store vfs.Store, f *Files, file *File, rows map[string]value) error {
 	// The true size, so that bytes that follow the file's end are seen.
 	o, err := store.Stat(ctx, file.Name)
 	if err != nil {
 		return fmt.Errorf("checkpoint: state file %s of operator %q, partition %d, version %d: %w",
 			file.Name, f.Operator.Name, f.Partition, file.Version, err)
 	}
-	size = o.Size
 	want := file.Want(f.Operator, f.Partition)
 	want.KeyCodec = f.Operator.KeyCodec
-	rd, err := statefile.NewReader(OpenFile(ctx, store, file.Name, size), file.Name, want)
+	rd, err := statefile.NewReader(OpenFile(ctx, store, file.Name, o.Size), file.Name, want)
 	if err != nil {
 		return err
 	}
-	var frame statefile.Frame
-	var b statefile.Block
+	b := &buf.block
 	for {
-		err := rd.Next(&frame)
+		err := rd.Next(&buf.frame)
 		if err == io.EOF {
-			return nil
+			break
 		}
 		if err == nil {
-			err = b.Decode(&frame)
+			err = b.Decode(&buf.frame)
 		}
 		if err != nil {
 			return err
@@ -139,4 +148,10 @@ func applyFile(ctx context.Context, store vfs.Store, f *Files, file *File, rows 
 			rows[k] = v
 		}
 	}
+	if file.Kind == statefile.Snapshot && file.Chain.IsZero() && len(rows) > 0 {
+		// A zero chain is not compared by the reader: no delta has ever been written.
+		return &statefile.MismatchError{Path: file.Name, Operator: f.Operator.Name, Partition: f.Partition, Version: int64(file.Version),
+			What: "number of entries", Got: strconv.Itoa(len(rows)), Want: "0"}
+	}
+	return nil
 }

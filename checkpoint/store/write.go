@@ -25,31 +25,39 @@ import (
 // by equal content (an answer that was lost), that is success; by other content
 // it is ErrTaken. After any other error it may be called again.
 func (o *Operator[K, S]) WriteDelta(ctx context.Context, part int, epoch uint64, time int64, prev checkpoint.PartitionCommit, m *statemap.Map[K, S], base bool) (checkpoint.PartitionCommit, error) {
-	out := checkpoint.PartitionCommit{Keys: int64(m.Len()), Chain: prev.Chain}
-	if !base {
-		changed, err := changes(m)
-		if err != nil || !changed {
-			return out, o.fault(part, epoch, "write", err)
-		}
+	if base {
+		return o.write(ctx, part, epoch, time, checkpoint.PartitionCommit{}, int64(m.Len()), func(w io.Writer, e *statefile.Encoder[K, S], info statefile.Info) (statefile.Summary, error) {
+			return o.base(w, e, info, m)
+		}, true)
 	}
+	changed, err := changes(m)
+	if err != nil {
+		return checkpoint.PartitionCommit{}, o.fault(part, epoch, "write", err)
+	}
+	if !changed {
+		return checkpoint.PartitionCommit{Keys: int64(m.Len()), Chain: prev.Chain}, nil
+	}
+	return o.write(ctx, part, epoch, time, prev, int64(m.Len()), func(w io.Writer, e *statefile.Encoder[K, S], info statefile.Info) (statefile.Summary, error) {
+		return e.Delta(w, info, m)
+	}, false)
+}
+
+// write writes the file of a version with what fill writes into it.
+func (o *Operator[K, S]) write(ctx context.Context, part int, epoch uint64, time int64, prev checkpoint.PartitionCommit, keys int64, fill func(io.Writer, *statefile.Encoder[K, S], statefile.Info) (statefile.Summary, error), base bool) (checkpoint.PartitionCommit, error) {
 	name := o.name(part, epoch, statefile.Delta)
 	info := o.info(part, epoch, time)
+	info.Kind, info.Chain = statefile.Delta, prev.Chain
 	var sum statefile.Summary
 	err := o.put(ctx, name.String(), func(w io.Writer, e *statefile.Encoder[K, S]) (err error) {
-		if base {
-			sum, err = o.base(w, e, info, m)
-		} else {
-			info.Chain = prev.Chain
-			sum, err = e.Delta(w, info, m)
-		}
+		sum, err = fill(w, e, info)
 		return err
 	}, func() *statefile.Want { return o.want(part, epoch, statefile.Delta, sum.Chain, sum.Checksum) })
 	if err != nil {
 		return checkpoint.PartitionCommit{}, o.fault(part, epoch, "write", err)
 	}
-	out.File, out.Base = name.Base(), base
-	out.Size, out.Checksum, out.Chain = sum.Size, sum.Checksum, sum.Chain
-	return out, nil
+	return checkpoint.PartitionCommit{
+		File: name.Base(), Base: base, Size: sum.Size, Checksum: sum.Checksum, Keys: keys, Chain: sum.Chain,
+	}, nil
 }
 
 // changes tells whether a version's delta has an entry at all.
@@ -83,7 +91,6 @@ func (o *Operator[K, S]) base(w io.Writer, e *statefile.Encoder[K, S], info stat
 		return statefile.Summary{}, err
 	}
 	slices.SortFunc(rows, func(a, b row) int { return o.c.Key.Compare(a.key, b.key) })
-	info.Kind = statefile.Delta
 	if err := e.Begin(w, info); err != nil {
 		return statefile.Summary{}, err
 	}
