@@ -69,6 +69,8 @@ func (d *durable) load(ctx context.Context) ([]store.LoadStats, error) {
 			n.op.giveUpLoad()
 		} else if err = n.op.loaded(version); err != nil {
 			err = fmt.Errorf("operator %q: %w", n.label(), err)
+		} else {
+			err = d.r.measure(n)
 		}
 	}
 	d.files.Repaired = 0

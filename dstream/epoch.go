@@ -136,6 +136,9 @@ func (r *run) compute() (name string, err error) {
 		if sabotage.On("seal-before-all") {
 			n.op.commit()
 		}
+		if err := r.measure(n); err != nil {
+			return n.label(), err
+		}
 		if r.durable != nil {
 			if err := r.durable.deltas(b.ctx, n); err != nil {
 				return n.label(), err
@@ -157,7 +160,11 @@ func (r *run) seal() (name string, err error) {
 	}
 	e.sealed = true
 	for _, n := range r.ops {
-		e.progress.Operators = append(e.progress.Operators, n.op.progress())
+		p := n.op.progress()
+		if r.meter != nil {
+			p.MemoryBytes = r.meter.bytes(n)
+		}
+		e.progress.Operators = append(e.progress.Operators, p)
 	}
 	return "", nil
 }

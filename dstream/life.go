@@ -88,7 +88,7 @@ func (r *run) openSource(ctx context.Context, in *input, plans func(source strin
 	return nil
 }
 
-// ends lets go of what a life holds: remembered batches and sources. What
+// endLife lets go of what a life holds: remembered batches and sources. What
 // operators have as their newest version stays.
 func (r *run) endLife() error {
 	r.mu.Lock()
@@ -118,6 +118,7 @@ func (r *run) again() error {
 		in.positions = map[string]position{}
 	}
 	r.cur = nil
+	r.meter.reset()
 	if err := r.begins(r.hard); err != nil {
 		return fmt.Errorf("dstream: begin anew: %w", err)
 	}

@@ -67,6 +67,7 @@ type config struct {
 	stopWhenDone bool
 	checkpoint   checkpointConfig
 	ioRetry      time.Duration
+	memoryLimit  int64 // 0: none
 	clock        clock.Clock
 	harness      *harness.Harness
 	faults       []*Fault

@@ -23,6 +23,8 @@ type Listener struct {
 	// Notice: something about the checkpoint that a user should know, such as a
 	// migration, a bad snapshot that was passed over, or retries.
 	Notice func(Notice)
+	// StateMemoryHigh: states take more than four fifths of WithStateMemoryLimit.
+	StateMemoryHigh func(StateMemory)
 	// BatchRedone: the batch that begins was planned by an earlier run, which did
 	// not commit it. BatchStarted follows.
 	BatchRedone func(Batch)
@@ -115,6 +117,9 @@ type OperatorProgress struct {
 	Removed    int64 // keys that lost it, time-outs among them
 	Skipped    int64 // records dropped by the Skip policy
 	HeapBytes  int64 // of the state maps, without what states point to
+	// MemoryBytes is HeapBytes and, estimated, what keys and states point to; 0
+	// without WithStateMemoryLimit.
+	MemoryBytes int64
 }
 
 // OutputProgress is one output's part of a batch.

@@ -48,6 +48,7 @@ type run struct {
 	core       *core.Core    // the driver's alone
 	first      []core.Action // with which the planner begins: the redo of a pending epoch
 	durable    *durable      // nil without a checkpoint
+	meter      *meter        // nil without a limit
 	cur        *epochRun     // the running epoch
 	broken     error         // a roll-back that failed
 	cause      error         // why the run ends, for a listener that ends the driver
@@ -67,7 +68,7 @@ type run struct {
 func newRun(ssc *StreamingContext) *run {
 	c := &ssc.cfg
 	r := &run{
-		ssc: ssc, harness: c.harness, clock: c.clock,
+		ssc: ssc, harness: c.harness, clock: c.clock, meter: newMeter(c.memoryLimit),
 		workers: c.parallelism, secret: rand.Uint64(), pools: new(rdd.Pools),
 		done: make(chan struct{}), late: make(chan struct{}), left: make(chan struct{}),
 	}

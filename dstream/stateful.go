@@ -119,6 +119,9 @@ type statefulNode interface {
 	abort() error
 	// commit makes the sealed version the current one; the run's mu is held.
 	commit()
+	// measure tells the meter what the newest version takes, that of the running
+	// batch if there is one.
+	measure(m *meter) error
 	// progress tells about the version of the running batch.
 	progress() OperatorProgress
 	// forget lets go of the current version; the run's mu is held.
@@ -142,6 +145,8 @@ type statefulOp[K comparable, V, S, M any] struct {
 	next    *staterdd.MapWithStateRDD[K, S, M] // of the running batch
 	running *rdd.Stage
 	disk    opFiles[K, S] // in a run on a checkpoint
+
+	footprint *staterdd.Footprint[K, S] // made when first asked for
 }
 
 func (o *statefulOp[K, V, S, M]) prepare(r *run, partitions int) (err error) {
@@ -168,6 +173,7 @@ func (o *statefulOp[K, V, S, M]) prepare(r *run, partitions int) (err error) {
 		BlockSize:   r.stateBlock,
 		Background:  r.inBackground,
 		Executor:    r.exec,
+		Meter:       o.meter(r.meter),
 	})
 	return err
 }
@@ -246,6 +252,34 @@ func (o *statefulOp[K, V, S, M]) commit() {
 	}
 	o.current.ReleaseState()
 	o.current, o.next, o.running = o.next, nil, nil
+}
+
+// meter gives what a task calls while its partition grows.
+func (o *statefulOp[K, V, S, M]) meter(m *meter) func(partition int, heap, keys int64) error {
+	if m == nil {
+		return nil
+	}
+	return func(partition int, heap, keys int64) error { return m.observe(o.node, partition, heap, keys, -1) }
+}
+
+func (o *statefulOp[K, V, S, M]) measure(m *meter) error {
+	v := o.next
+	if v == nil {
+		v = o.current
+	}
+	if v == nil {
+		return nil
+	}
+	if o.footprint == nil {
+		o.footprint = staterdd.NewFootprint[K, S]()
+	}
+	for i, rec := range v.Records() {
+		s := rec.StateMap
+		if err := m.observe(o.node, i, s.HeapBytes(), int64(s.Len()), o.footprint.PerKey(s)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (o *statefulOp[K, V, S, M]) progress() OperatorProgress {

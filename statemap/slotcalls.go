@@ -84,6 +84,15 @@ func (h *handle[K, SK, S]) writeSlot(n uint32, s S, tm int64, live uint32) error
 	return nil
 }
 
+func (h *handle[K, SK, S]) slotCount() int {
+	t := h.rlock(false)
+	if t == nil {
+		return 0
+	}
+	defer t.mu.RUnlock()
+	return int(t.n)
+}
+
 func (h *handle[K, SK, S]) layout() uint64 {
 	t := h.rlock(false)
 	if t == nil {

@@ -58,6 +58,15 @@ func (m *Map[K, S]) AllSlots(yield func(slot uint32, t int64) bool) {
 	}
 }
 
+// Slots is the number of slots that the newest version of the table has handed
+// out: slots are numbered below it, free ones too. It is meant for samples.
+func (m *Map[K, S]) Slots() int {
+	if m.h == nil {
+		return 0
+	}
+	return m.h.slotCount()
+}
+
 // Layout is a number that differs between two versions of one lineage exactly
 // if their slots are numbered differently (a clone or a smaller table was made
 // in between): an index of slot numbers is then rebuilt from AllSlots.

@@ -60,6 +60,7 @@ type engine[K comparable, S any] interface {
 	inserted(yield func(slot uint32, t int64) bool)
 	allSlots(yield func(slot uint32, t int64) bool)
 	layout() uint64
+	slotCount() int
 
 	length() int
 	approxSize() int

@@ -27,6 +27,9 @@ type Options struct {
 	// BlockSize is the number of records looked up together, 1 to statemap.BlockSize; 0 means
 	// statemap.BlockSize. It makes no difference to the result.
 	BlockSize int
+	// Meter, if it is not nil, is told every few thousand records, by the task of a partition,
+	// how much memory its map takes and how many keys it has. Its error fails the task.
+	Meter func(partition int, heapBytes, keys int64) error
 	// Executor runs the actions of the datasets; nil means rdd.Local.
 	Executor rdd.Executor
 }
@@ -49,6 +52,7 @@ type Operator[K comparable, V, S, M any] struct {
 	maps        statemap.Options[K]
 	blockSize   int
 	exec        rdd.Executor
+	meter       func(partition int, heapBytes, keys int64) error
 	outputs     *chunkPool[M]
 	parts       []*Partition[K, V, S, M]
 }
@@ -80,7 +84,7 @@ func NewOperator[K comparable, V, S, M any](spec Spec[K, V, S, M], o Options) (*
 		name: name, fn: spec.fn, partitioner: spec.PartitionerOr(max(o.Parallelism, 1)),
 		key: key, hash: key.HashFunc(), checkKeys: key.NeedsCheck(), clone: clone, initial: spec.initial,
 		timeout: int64(spec.timeout), scan: spec.scan, checkpoint: int64(spec.checkpoint),
-		slide: int64(o.Slide), blockSize: o.BlockSize, exec: o.Executor, outputs: &chunkPool[M]{},
+		slide: int64(o.Slide), blockSize: o.BlockSize, exec: o.Executor, meter: o.Meter, outputs: &chunkPool[M]{},
 	}
 	if op.slide <= 0 {
 		op.slide = int64(time.Second)

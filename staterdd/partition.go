@@ -43,6 +43,7 @@ type Partition[K comparable, V, S, M any] struct {
 	emitted []M // outputs of a block of keyed calls
 
 	before, inserted, calls int64 // for Stats
+	metered                 int64 // calls when the meter was told last
 	busy                    bool
 }
 
@@ -71,7 +72,7 @@ func (p *Partition[K, V, S, M]) begin(t *rdd.Task, line *lineage[K, S], prev *st
 	p.openIndex(line, m, nanos(batch.Time))
 	p.busy = true
 	p.settle()
-	p.before, p.inserted, p.calls = int64(m.Len()), 0, 0
+	p.before, p.inserted, p.calls, p.metered = int64(m.Len()), 0, 0, 0
 	p.line, p.m, p.task = line, m, t
 	p.batch, p.now, p.prev = batch, nanos(batch.Time), prevTime
 	p.call.Batch = batch
@@ -129,7 +130,7 @@ func (p *Partition[K, V, S, M]) rows(r *rdd.Rows[K, V]) error {
 			}
 		}
 		p.settle()
-		return nil
+		return p.measure()
 	}
 	for base < r.N {
 		n := min(p.op.blockSize, r.N-base)
@@ -139,7 +140,19 @@ func (p *Partition[K, V, S, M]) rows(r *rdd.Rows[K, V]) error {
 		base += n
 	}
 	p.settle()
-	return nil
+	return p.measure()
+}
+
+// meterEvery is how many calls lie between two words to the meter.
+const meterEvery = 16 << 10
+
+// measure tells the meter how far the partition has grown.
+func (p *Partition[K, V, S, M]) measure() error {
+	if p.op.meter == nil || p.calls-p.metered < meterEvery {
+		return nil
+	}
+	p.metered = p.calls
+	return p.op.meter(p.n, p.m.HeapBytes(), int64(p.m.Len()))
 }
 
 // settle ends a run of calls that all went well. After a failed one the key stays known until
