@@ -25,7 +25,7 @@ var (
 	// ErrRefused is the class of [*RefusedError].
 	ErrRefused = errors.New("the start is refused")
 	// ErrGap is the class of [*GapError].
-	ErrGap = errors.New("a commit is missing")
+	ErrGap = errors.New("a file of an epoch is missing")
 	// ErrVanished says that files went away under a reader again and again.
 	ErrVanished = errors.New("files vanished while they were read")
 )
@@ -220,17 +220,28 @@ func (e *FormError) Error() string {
 	return fmt.Sprintf("operator %q: its %s is %s in the checkpoint, %s in the program: %s", e.Operator, e.What, e.Stored, e.Given, way)
 }
 
-// GapError is a commit that is absent between others, at or above the floor.
+// GapError is a commit or plan that is absent though it must have been there.
 type GapError struct {
-	// Missing is the first number that is absent; Floor and Newest are those of
-	// the newest commit.
-	Missing, Floor, Newest uint64
+	// Missing is the first number that is absent; Plan says that it is a plan's and
+	// not a commit's.
+	Missing uint64
+	Plan    bool
+	// Floor and Newest are those of the newest commit that is there, 0 for none.
+	Floor, Newest uint64
+	// Planned is the newest plan, if it is what shows that a commit is gone.
+	Planned uint64
 }
 
-// Error names the numbers and the next step.
+// Error names what is missing, why it must have been there, and the next step.
 func (e *GapError) Error() string {
-	return fmt.Sprintf("%v: %s, though the newest commit %d keeps all from %d on: restore it from a copy of the root",
-		ErrGap, CommitName(e.Missing), e.Newest, e.Floor)
+	name, why := CommitName(e.Missing), fmt.Sprintf("the newest commit %d keeps all from %d on", e.Newest, e.Floor)
+	switch {
+	case e.Plan:
+		name, why = PlanName(e.Missing), fmt.Sprintf("%s, which was made after it, is there", CommitName(e.Missing))
+	case e.Planned > 0:
+		why = fmt.Sprintf("%s, which was made after it, is there", PlanName(e.Planned))
+	}
+	return fmt.Sprintf("%v: %s, though %s: restore it from a copy of the root", ErrGap, name, why)
 }
 
 // Is makes every GapError an [ErrGap].

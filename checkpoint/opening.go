@@ -78,6 +78,9 @@ func (s *Session) inspect(ctx context.Context) (protocol.Result, error) {
 // suits reports whether the job fits; without an error the reason is kept.
 func (s *Session) suits(ctx context.Context) (ok bool, err error) {
 	err = s.root.Read(ctx, func(c *Commit) error {
+		if err := s.root.lost(ctx, c); err != nil {
+			return err
+		}
 		s.fit, err = s.judge(ctx, s.root, c)
 		return err
 	})
