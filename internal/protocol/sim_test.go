@@ -148,7 +148,7 @@ func (s *sim) start(w *world) {
 		if st == unborn || s.sh.lock && st == live {
 			return
 		}
-		if st == live && w.m[j].term == 0 {
+		if st == live && w.m[j].term == 0 && w.m[j].cfg.After == 0 {
 			return
 		}
 	}
