@@ -19,7 +19,7 @@ func (s *Session) Change(ctx context.Context) error {
 	if err := s.at("Change", protocol.Idle); err != nil {
 		return err
 	}
-	if err := s.prepare(ctx); err != nil {
+	if err := s.prepare(); err != nil {
 		return err
 	}
 	if s.fit.change {
@@ -34,7 +34,7 @@ func (s *Session) Change(ctx context.Context) error {
 		if err := s.done(ctx, protocol.Begin(protocol.Change)); err != nil {
 			return err
 		}
-		if err := s.prepare(ctx); err != nil {
+		if err := s.prepare(); err != nil {
 			return err
 		}
 	}

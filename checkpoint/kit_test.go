@@ -310,11 +310,54 @@ func (j *job) one(ctx context.Context) error {
 	}
 	j.step("committed", n)
 	j.parts, j.epoch = next, c.Epoch
+	if j.keep > 0 {
+		if err := j.maintain(ctx, c); err != nil {
+			return err
+		}
+	}
 	if s.Start().ChangeWanted {
 		if err := s.Change(ctx); err != nil {
 			return err
 		}
 		return j.load(ctx)
+	}
+	return nil
+}
+
+// maintain writes a snapshot of every partition and deletes what P5 allows, as
+// maintenance does beside the batches.
+func (j *job) maintain(ctx context.Context, c *Commit) error {
+	for i := range j.s.Start().Operators {
+		op := &j.s.Start().Operators[i]
+		for p, rows := range j.parts[op.Name] {
+			name := StateName{Number: op.Number, Layout: op.Layout, Part: p, Version: c.Epoch, Term: j.s.Term(), Kind: statefile.Snapshot}
+			info := statefile.Info{Kind: statefile.Snapshot, Operator: op.Name, Partition: p, Version: int64(c.Epoch), BatchTime: c.Time,
+				KeyCodec: op.KeyCodec, StateCodec: op.StateCodec, Chain: c.Operator(op.Number).Partitions[p].Chain}
+			if err := j.s.Put(ctx, name.String(), func(w io.Writer) error {
+				_, err := encodeRows(w, info, rows, slices.Sorted(maps.Keys(rows)))
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	list, err := j.cfg.Store.List(ctx, "")
+	if err != nil {
+		return err
+	}
+	commits := func(n uint64) *Commit {
+		c, err := j.s.Root().Commit(ctx, n)
+		if err != nil {
+			return nil
+		}
+		return c
+	}
+	for _, o := range list {
+		if !strings.Contains(o.Name, ".tmp.") && Deletable(o.Name, c, commits) {
+			if err := j.cfg.Store.Delete(ctx, o.Name); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -211,7 +211,7 @@ func (s *Session) readPlan(ctx context.Context, n uint64) (protocol.Result, erro
 }
 
 // prepare judges the job beside what is in force now.
-func (s *Session) prepare(ctx context.Context) (err error) {
+func (s *Session) prepare() (err error) {
 	pending := s.m.Next().Kind == protocol.Compute
 	if s.fit, err = fitJob(&s.cfg, s.inForce, s.commit, s.Epoch(), pending); err != nil {
 		s.stopped = err
@@ -232,7 +232,7 @@ func (s *Session) begun(ctx context.Context) error {
 	if s.commit == nil {
 		return nil
 	}
-	return s.retry(ctx, "read the last plan", func() error {
+	err := s.retry(ctx, "read the last plan", func() error {
 		c := s.commit
 		for c.Kind == KindChange && c.Epoch > 1 {
 			// The floor does not rise in a change, so the last batch is kept.
@@ -245,6 +245,11 @@ func (s *Session) begun(ctx context.Context) error {
 		s.start.Last = p
 		return err
 	})
+	if err != nil {
+		// A newer run's clean-up may be why it is gone.
+		s.stopped = s.Loaded(ctx, err)
+	}
+	return s.stopped
 }
 
 // changed sets what Start gives after an epoch.

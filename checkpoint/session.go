@@ -117,7 +117,7 @@ func (s *Session) open(ctx context.Context) error {
 	if err := s.drive(ctx); err != nil {
 		return err
 	}
-	if err := s.prepare(ctx); err != nil {
+	if err := s.prepare(); err != nil {
 		return err
 	}
 	if s.fit.change && s.m.Next().Kind == protocol.Idle {

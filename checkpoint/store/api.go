@@ -50,7 +50,8 @@ type Reader[K comparable, S any] interface {
 
 // Handle is a version under construction. It belongs to one goroutine. It is
 // open until Commit or Abort, whether they succeed or not; then its writes and
-// Commit are ErrDone. A handle that is never committed must be aborted.
+// Commit are ErrDone. Close aborts one that is open, and must be called in the
+// end; until then a committed one can be read.
 type Handle[K comparable, S any] interface {
 	Reader[K, S]
 	// Put gives a key a state and a time, unix nanoseconds. Key and state are

@@ -161,6 +161,11 @@ func (p *Provider[K, S]) metrics() (m Metrics) {
 			m.MemoryBytes += h.m.HeapBytes()
 		}
 	}
-	m.SnapshotsForced, m.LastSnapshot = p.forced, p.last
+	m.SnapshotsForced = p.forced + p.stats.Forced
+	for _, v := range p.stats.Last {
+		if v > 0 {
+			m.LastSnapshot = int64(v)
+		}
+	}
 	return m
 }

@@ -20,7 +20,7 @@ func (p *Provider[K, S]) write(ctx context.Context, h *handle[K, S], n uint64) (
 	if newest != nil && newest.Epoch >= n {
 		return nil, ErrExists
 	}
-	if len(h.views) > 0 || !h.inPlace {
+	if len(h.views) > 0 {
 		if err := h.note(); err != nil {
 			return nil, err
 		}
@@ -38,6 +38,7 @@ func (p *Provider[K, S]) write(ctx context.Context, h *handle[K, S], n uint64) (
 	}
 	p.pending = false
 	m.Committed(c)
+	p.count(m)
 	return c, nil
 }
 

@@ -51,6 +51,7 @@ type handle[K comparable, S any] struct {
 
 	time      int64 // greatest that was put
 	done      bool
+	closed    bool
 	committed uint64 // 0: not
 }
 
@@ -192,7 +193,7 @@ func (h *handle[K, S]) note() error {
 
 // fill writes the delta of the whole handle: what differs from its base.
 func (h *handle[K, S]) fill(w io.Writer, e *statefile.Encoder[K, S], info statefile.Info) (statefile.Summary, error) {
-	if len(h.views) == 0 && h.inPlace {
+	if len(h.views) == 0 {
 		return e.Delta(w, info, h.m)
 	}
 	if err := e.Begin(w, info); err != nil {
@@ -228,8 +229,14 @@ func (h *handle[K, S]) Abort() error {
 	return nil
 }
 
-// Close is Abort.
-func (h *handle[K, S]) Close() { _ = h.Abort() }
+// Close aborts an open handle, and gives the version of a committed one back.
+func (h *handle[K, S]) Close() {
+	_ = h.Abort()
+	if h.committed > 0 && !h.closed {
+		h.closed = true
+		h.p.release(h.base)
+	}
+}
 
 // undo takes back the inner versions, newest first. Under an iteration they are
 // only let go, so that it comes to its end; the next handle then copies.
@@ -240,9 +247,11 @@ func (h *handle[K, S]) undo() {
 			v.Release()
 		}
 		h.m, h.views = h.views[len(h.views)-1], nil
-		h.p.mu.Lock()
-		h.base.head = false
-		h.p.mu.Unlock()
+		if h.inPlace {
+			h.p.mu.Lock()
+			h.base.head = false
+			h.p.mu.Unlock()
+		}
 		return
 	}
 	_ = h.m.Abort()

@@ -91,6 +91,8 @@ type Provider[K comparable, S any] struct {
 	hits   int64
 	misses int64
 	bad    int64 // snapshots that loads had to do without
+	forced int64 // by sessions that are over
+	stats  Stats // of the session's maintenance
 }
 
 var _ Versions[string, int] = (*Provider[string, int])(nil)
@@ -164,6 +166,8 @@ func (p *Provider[K, S]) open(ctx context.Context) error {
 	p.session, p.pending, p.after, p.maint = s, start.Pending != nil, 0, nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.forced += p.stats.Forced
+	p.stats = Stats{}
 	p.op = op
 	if p.commit != start.Commit && (p.commit == nil || start.Commit == nil || chainOf(p.commit) != chainOf(start.Commit)) {
 		p.drop() // another run has gone on
@@ -232,7 +236,9 @@ func (p *Provider[K, S]) Close() error {
 	p.closed = true
 	p.drop()
 	p.mu.Unlock()
-	p.dead = cmp.Or(p.dead, error(ErrClosed))
+	if p.dead == nil {
+		p.dead = ErrClosed
+	}
 	if p.session == nil {
 		return nil
 	}
@@ -252,7 +258,17 @@ func (p *Provider[K, S]) Maintain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return m.Round(ctx)
+	err = m.Round(ctx)
+	p.count(m)
+	return err
+}
+
+// count takes over the counters of maintenance.
+func (p *Provider[K, S]) count(m *Maintainer) {
+	s := m.Stats()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stats = s
 }
 
 // maintainer gives the session's maintainer; the newest version is loaded for it

@@ -1,0 +1,59 @@
+package checkpoint
+
+import (
+	"strings"
+
+	"github.com/statemill/statemill/checkpoint/statefile"
+	"github.com/statemill/statemill/internal/sabotage"
+)
+
+// Deletable reports whether a run may delete an object of the root (P5). newest
+// is a commit of this run after which the owner check has found nobody newer;
+// commit gives the commit of an epoch, nil if there is none or it is not known.
+//
+// That is so for plans, commits and state files below the floor of newest, and
+// for deltas at or above it that the commit of their epoch does not name. What
+// belongs to an epoch without a commit is never deleted: somebody may still
+// commit or adopt it (CE6, CE7). Snapshots are named by no commit, so only the
+// floor decides. Owners and metadata stay.
+func Deletable(name string, newest *Commit, commit func(epoch uint64) *Commit) bool {
+	for _, folder := range []string{planFolder, commitFolder} {
+		if rest, ok := strings.CutPrefix(name, folder); ok {
+			n, ok := parseNumber(rest)
+			return ok && n < newest.Floor
+		}
+	}
+	n, ok := ParseStateName(name)
+	switch {
+	case !ok:
+		return false
+	case n.Version < newest.Floor:
+		return true
+	case n.Kind != statefile.Delta:
+		return false
+	case n.Version > newest.Epoch:
+		return sabotage.On("uncommitted-deleted")
+	}
+	c := commit(n.Version)
+	return c != nil && !c.Names(n)
+}
+
+// Names reports whether the commit names a state file.
+func (c *Commit) Names(n StateName) bool {
+	oc := c.Operator(n.Number)
+	return oc != nil && oc.Layout == n.Layout && n.Part < len(oc.Partitions) && oc.Partitions[n.Part].File == n.Base()
+}
+
+// DeletableLeftover reports the same of what a broken-off put has left, by the
+// name that it was to get and the tag of its store, of which own is this run's.
+// Temporary files of an epoch whose commit is there are of no use to anybody; of
+// snapshots, those below the floor.
+func DeletableLeftover(target, tag, own string, newest *Commit, commit func(epoch uint64) *Commit) bool {
+	if tag == own {
+		return false // it may be running
+	}
+	if n, ok := ParseStateName(target); ok && n.Kind == statefile.Delta && n.Version >= newest.Floor {
+		return n.Version <= newest.Epoch && commit(n.Version) != nil
+	}
+	return Deletable(target, newest, commit)
+}
