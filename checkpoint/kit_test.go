@@ -532,3 +532,11 @@ func state0(t testing.TB, m medium) string {
 	require.NoError(t, err)
 	return d
 }
+
+// putBytes puts an object into a store.
+func putBytes(t testing.TB, s vfs.Store, name string, b []byte) {
+	require.NoError(t, s.PutIfAbsent(t.Context(), name, func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	}))
+}
