@@ -14,9 +14,8 @@
 //   - Nothing is printed before all of it was read and compared with its
 //     checksums: what is printed is what was committed, or there is an error.
 //   - Commands that write (repair, rescale, fork) create files and never replace
-//     or delete one. They become the owner of the root as a run does, so a
-//     running job refuses them, and they say what they would do unless told to
-//     do it.
+//     or delete one. repair and rescale become the owner of the root as a run
+//     does, so a running job keeps them out; fork only reads the old root.
 //   - Damaged and hostile roots end in an error that names the file.
 //
 // Exit codes: 0 for success, 1 for a failure or a finding, 2 for wrong usage.

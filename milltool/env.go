@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/statemill/statemill/vfs"
 )
@@ -23,7 +24,7 @@ const (
 	ExitUsage = 2
 )
 
-// Env is all that a command touches. FS, Now and ID must be set; the writers
+// Env is all that a command touches. FS, Now, Wait and ID must be set; the writers
 // default to nowhere.
 type Env struct {
 	// Name is the program's name in texts; empty means statemill.
@@ -37,6 +38,8 @@ type Env struct {
 	FS vfs.FS
 	// Now is the time in unix nanoseconds.
 	Now func() int64
+	// Wait returns after d, or with the context's error when that ends first.
+	Wait func(ctx context.Context, d time.Duration) error
 	// ID gives a new id of letters and digits, unlike any other, for runs and
 	// roots.
 	ID func() string

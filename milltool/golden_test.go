@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/statemill/statemill/checkpoint"
 	"github.com/statemill/statemill/vfs"
 )
 
@@ -63,13 +64,14 @@ func TestGolden(t *testing.T) {
 			fixedRoot(t, store)
 			b, err := os.ReadFile(f)
 			require.NoError(t, err)
+			env := fixedEnv(t, store)
 			var got strings.Builder
 			for line := range strings.Lines(string(b)) {
 				if cmd, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "$ statemill "); ok {
 					if got.Len() > 0 {
 						got.WriteString("\n")
 					}
-					got.WriteString(terminal(t, fixedEnv(store), cmd))
+					got.WriteString(terminal(t, env, cmd))
 				}
 			}
 			if *rewrite {
@@ -81,17 +83,19 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// fixedEnv opens one store under every name, or an empty one as "new" and none
-// as "void".
-func fixedEnv(store vfs.Store) Env {
-	others := map[string]*vfs.Objects{}
+// fixedEnv opens the root ckpt; calm, which has no epoch pending; broken, which has damaged snapshots besides; and any other
+// name as an empty store.
+func fixedEnv(t testing.TB, store *vfs.Objects) Env {
+	calm := with(t, store, checkpoint.PlanName(7), nil)
+	broken := calm
+	for _, name := range []string{"state/1/r1/0/5.2.snapshot", "state/1/r1/2/5.2.snapshot", "state/1/0/2.1.snapshot"} {
+		broken = with(t, broken, name, []byte(objects(t, store)[name])[:90])
+	}
+	stores := map[string]*vfs.Objects{"ckpt": store, "calm": calm, "broken": broken}
 	return Env{Open: func(dir string) (vfs.Store, error) {
-		if dir == "ckpt" {
-			return store, nil
+		if stores[dir] == nil {
+			stores[dir] = vfs.NewObjects()
 		}
-		if others[dir] == nil {
-			others[dir] = vfs.NewObjects()
-		}
-		return others[dir], nil
+		return stores[dir], nil
 	}}
 }

@@ -5,12 +5,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -45,6 +43,7 @@ func runEnv(t testing.TB, env Env, args ...string) (stdout, stderr string, code 
 	}
 	ids := 0
 	env.ID = func() string { ids++; return fmt.Sprintf("TOOL%d", ids) }
+	env.Wait = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	env.Now = func() int64 { return zero + 3600*second }
 	code = Run(context.Background(), env)
 	return out.String(), errs.String(), code
@@ -316,7 +315,7 @@ func fixedRoot(t testing.TB, store vfs.Store) *maker {
 	m.plan(checkpoint.KindBatch)
 	m.epoch--
 	m.document(checkpoint.MetadataName(3), &checkpoint.Metadata{Seq: 3, Prev: 2, Root: "0b6ad0a2", Term: 2, Run: "run-2", Interval: 10 * second})
-	m.put("lock", []byte("run run-2, process 42 on mill"))
+	m.put("lock", []byte("host mill pid 42 run run-2 since 2023-11-14T22:13:59.5Z"))
 	for _, name := range []string{"commits/1", "offsets/1"} {
 		require.NoError(t, store.Delete(context.Background(), name))
 	}
@@ -356,5 +355,3 @@ func with(t testing.TB, from *vfs.Objects, name string, content []byte) *vfs.Obj
 	}
 	return s
 }
-
-var _ = []any{fs.ErrExist, filepath.Join, strings.Join, dirStore, objects, with}

@@ -92,11 +92,23 @@ func stateJSON(op *checkpoint.Operator, e *entry) (json.RawMessage, error) {
 	if !e.hasState {
 		return nil, nil
 	}
-	b, err := op.State.AppendJSON(nil, e.state)
+	b, err := printState(op, e.state)
 	if err != nil {
 		return nil, fmt.Errorf("operator %q: the state of a key cannot be read: %w", op.Name, err)
 	}
 	return b, nil
+}
+
+// printState prints a state by the operator's schema, or by an older one that
+// its states may still have.
+func printState(op *checkpoint.Operator, state []byte) (json.RawMessage, error) {
+	b, err := op.State.AppendJSON(nil, state)
+	for i := 0; err != nil && i < len(op.Older); i++ {
+		if older, oerr := op.Older[i].State.AppendJSON(nil, state); oerr == nil {
+			return older, nil
+		}
+	}
+	return b, err
 }
 
 // times are what the time of an entry says.

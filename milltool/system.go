@@ -1,12 +1,14 @@
 package milltool
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/statemill/statemill/internal/clock"
 	"github.com/statemill/statemill/vfs"
@@ -21,8 +23,21 @@ func System() Env {
 		Stdout: os.Stdout, Stderr: os.Stderr,
 		FS:    vfs.Disk(),
 		Now:   func() int64 { return clock.System().Now().UnixNano() },
+		Wait:  wait,
 		ID:    rand.Text,
 		Alive: alive,
+	}
+}
+
+// wait sleeps.
+func wait(ctx context.Context, d time.Duration) error {
+	t := clock.System().NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -57,7 +57,7 @@ func (c *call) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := &verifier{store: store, root: checkpoint.OpenRoot(store), named: map[string]bool{}}
+	r := newVerifier(store)
 	if err := r.run(ctx, c.args[0]); err != nil {
 		return err
 	}
@@ -128,6 +128,10 @@ type verifier struct {
 	files    int
 	bytes    int64
 	gone     int
+}
+
+func newVerifier(store vfs.Store) *verifier {
+	return &verifier{store: store, root: checkpoint.OpenRoot(store), named: map[string]bool{}}
 }
 
 func (r *verifier) found(level, file, format string, args ...any) {

@@ -8,6 +8,7 @@ import (
 	"github.com/statemill/statemill/checkpoint"
 	"github.com/statemill/statemill/checkpoint/statefile"
 	"github.com/statemill/statemill/partitioner"
+	"github.com/statemill/statemill/vfs"
 )
 
 // line is the versions of one operator in one layout: within it, each version
@@ -30,13 +31,7 @@ func (r *verifier) versions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	snapshots := map[partVersion][]string{}
-	for _, o := range r.listed {
-		if n, ok := checkpoint.ParseStateName(o.Name); ok && n.Kind == statefile.Snapshot {
-			at := partVersion{n.Number, n.Layout, n.Part, n.Version}
-			snapshots[at] = append(snapshots[at], o.Name)
-		}
-	}
+	snapshots := snapshotsIn(r.listed)
 	for _, l := range lines {
 		for part := range l.parts {
 			p := &partCheck{verifier: r, part: part, snapshots: snapshots}
@@ -48,6 +43,18 @@ func (r *verifier) versions(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// snapshotsIn sorts the snapshots of a listing by what they are of.
+func snapshotsIn(list []vfs.Object) map[partVersion][]string {
+	snapshots := map[partVersion][]string{}
+	for _, o := range list {
+		if n, ok := checkpoint.ParseStateName(o.Name); ok && n.Kind == statefile.Snapshot {
+			at := partVersion{n.Number, n.Layout, n.Part, n.Version}
+			snapshots[at] = append(snapshots[at], o.Name)
+		}
+	}
+	return snapshots
 }
 
 // lines sorts the operators of all versions into lines.
@@ -207,7 +214,7 @@ func (p *partCheck) read(ctx context.Context, s step, file *checkpoint.File) ([]
 		case known && place(b.Key(i), s.op.Partitions) != p.part:
 			odd = "key " + shorten(string(key)) + " does not belong into this partition"
 		case has:
-			if _, err := s.op.State.AppendJSON(nil, state); err != nil {
+			if _, err := printState(s.op, state); err != nil {
 				odd = "the state of key " + shorten(string(key)) + " cannot be read: " + err.Error()
 			}
 		}

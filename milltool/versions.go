@@ -4,9 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-
-	"github.com/statemill/statemill/checkpoint"
-	"github.com/statemill/statemill/checkpoint/statefile"
 )
 
 // versionRow is a line of versions -json.
@@ -125,10 +122,8 @@ func (v *view) snapshots(ctx context.Context) (map[partVersion]bool, error) {
 		return nil, err
 	}
 	all := map[partVersion]bool{}
-	for _, o := range list {
-		if n, ok := checkpoint.ParseStateName(o.Name); ok && n.Kind == statefile.Snapshot {
-			all[partVersion{n.Number, n.Layout, n.Part, n.Version}] = true
-		}
+	for at := range snapshotsIn(list) {
+		all[at] = true
 	}
 	return all, nil
 }

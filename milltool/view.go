@@ -157,6 +157,8 @@ func nextStep(err error) string {
 	switch {
 	case errors.Is(err, errNoRoot):
 		return "give the folder that the job's WithCheckpoint names"
+	case errors.Is(err, checkpoint.ErrOwned):
+		return "-takeover takes it by force"
 	case errors.Is(err, checkpoint.ErrVanished):
 		return "the running job deletes old versions faster than they are read: read a newer version, or keep more snapshots"
 	case errors.Is(err, statefile.ErrCorrupt), errors.Is(err, statefile.ErrMismatch):

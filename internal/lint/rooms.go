@@ -47,14 +47,14 @@ var rooms = map[string][]string{
 		"checkpoint/statefile", "checkpoint/store", "internal/core", "internal/harness",
 	},
 
-	"kafka":            {"dstream", "source", "sink", "codec", "kafka/internal/batch", "kafka/internal/wire"},
+	"kafka":            {"dstream", "source", "sink", "codec", "partitioner", "kafka/internal/batch", "kafka/internal/wire"},
 	"kafka/embedded":   {},
 	"kafka/internal/*": {"kafka/internal/batch"},
 	"eventtime":        {"dstream"},
 	"process":          {"dstream"},
 	"ui":               {"dstream", "checkpoint"},
 	"milltest":         {"dstream", "rdd", "source", "sink", "checkpoint", "vfs", "internal/harness"},
-	"milltool":         {"dstream", "checkpoint", "checkpoint/statefile", "vfs", "codec"},
+	"milltool":         {"dstream", "checkpoint", "checkpoint/statefile", "vfs", "codec", "partitioner"},
 	"cmd/*":            {"milltool", "dstream", "checkpoint", "vfs", "codec"},
 	"cluster":          {"dstream", "kafka", "checkpoint", "vfs"},
 

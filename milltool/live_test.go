@@ -1,0 +1,148 @@
+package milltool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/statemill/statemill/checkpoint"
+	"github.com/statemill/statemill/vfs"
+)
+
+// liveRoot is a job that goes on committing, taking snapshots and deleting old versions. In version n every key has state n.
+type liveRoot struct {
+	*maker
+	counts *opOf[string, int64]
+	snaps  []uint64
+	low    uint64
+}
+
+func newLiveRoot(t *testing.T, store vfs.Store) *liveRoot {
+	l := &liveRoot{maker: newMaker(t, store), low: 1}
+	l.start()
+	l.counts = addOp[string, int64](l.maker, "counts", 2, false)
+	l.metadata()
+	for range 11 {
+		l.next()
+	}
+	return l
+}
+
+// next is one epoch: its commit, a snapshot now and then, and the clean-up that follows from it.
+func (l *liveRoot) next() {
+	for k := range 20 {
+		l.counts.put(fmt.Sprint("k", k), int64(l.epoch+1))
+	}
+	if len(l.snaps) > 1 {
+		l.floor = l.snaps[len(l.snaps)-2]
+	}
+	l.commit(checkpoint.KindBatch)
+	if l.epoch%5 == 0 {
+		for part := range 2 {
+			l.counts.snapshot(l.maker, part)
+		}
+		l.snaps = append(l.snaps, l.epoch)
+	}
+	ctx := context.Background()
+	list, err := l.store.List(ctx, "state/")
+	require.NoError(l.t, err)
+	for _, o := range list {
+		if n, ok := checkpoint.ParseStateName(o.Name); ok && n.Version < l.floor {
+			require.NoError(l.t, l.store.Delete(ctx, o.Name))
+		}
+	}
+	for ; l.low < l.floor; l.low++ {
+		require.NoError(l.t, l.store.Delete(ctx, checkpoint.CommitName(l.low)))
+		require.NoError(l.t, l.store.Delete(ctx, checkpoint.PlanName(l.low)))
+	}
+}
+
+// TestLiveRoot: all reading commands on a root whose job goes on: they write nothing, take no lock, and print one version
+// whole. // report 15
+func TestLiveRoot(t *testing.T) {
+	mem := vfs.NewMem()
+	job, err := vfs.NewDir(mem, "ckpt", "job")
+	require.NoError(t, err)
+	l := newLiveRoot(t, job)
+	lock, err := job.Lock(context.Background(), checkpoint.LockName, "host mill pid 41 run run-1 since 2023-11-14T22:13:19.5Z")
+	require.NoError(t, err)
+	defer lock.Close()
+
+	log := vfs.NewLog("", vfs.KindWrites&^vfs.KindClose) // what was read is closed too
+	env := Env{FS: vfs.WithLog(mem, log)}
+	// At most so many epochs pass during a command that the five tries are enough.
+	budget := make(chan struct{}, 20)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for range budget {
+			l.next()
+		}
+	})
+	for i := range 60 {
+		for range 15 {
+			budget <- struct{}{}
+		}
+		out, errs, code := runEnv(t, env, "dump", "-json", "ckpt", "counts")
+		require.Equal(t, ExitOK, code, errs)
+		require.Equal(t, 20, strings.Count(out, "\n"))
+		var first dumpRow
+		for line := range strings.Lines(out) {
+			var r dumpRow
+			require.NoError(t, json.Unmarshal([]byte(line), &r))
+			if first.State == nil {
+				first = r
+			}
+			require.Equal(t, first.State, r.State, "keys of two versions in one dump: %s", out)
+		}
+		out, errs, code = runEnv(t, env, "get", "-json", "ckpt", "counts", "k7")
+		require.Equal(t, ExitOK, code, errs)
+		var got getResult
+		require.NoError(t, json.Unmarshal([]byte(out), &got))
+		require.Equal(t, fmt.Sprint(got.Version), string(got.State))
+		for _, args := range [][]string{{"verify", "ckpt"}, {"versions", "ckpt"}, {"inspect", "ckpt"}, {"history", "ckpt", "counts", "k3"}} {
+			if i%4 == 0 {
+				out, errs, code = runEnv(t, env, args...)
+				require.Equal(t, ExitOK, code, "%v: %s%s", args, out, errs)
+			}
+		}
+	}
+	close(budget)
+	wg.Wait()
+	require.Zero(t, log.Count(vfs.KindWrites), "%s", log)
+	require.Greater(t, l.floor, uint64(100))
+
+	// What writes is kept out by the lock.
+	_, errs, code := runEnv(t, Env{FS: mem}, "rescale", "ckpt", "counts=3")
+	require.Equal(t, ExitFailure, code)
+	require.Contains(t, errs, "owned by another run: run run-1, process 41 on mill")
+}
+
+// TestForkOfALiveRoot: the fork is whole, whatever the job deletes meanwhile.
+func TestForkOfALiveRoot(t *testing.T) {
+	mem := vfs.NewMem()
+	job, err := vfs.NewDir(mem, "ckpt", "job")
+	require.NoError(t, err)
+	l := newLiveRoot(t, job)
+	var faults vfs.Faults
+	calls := 0
+	// An epoch passes at every fifth state file that is read.
+	faults.Do(vfs.Rule{Kinds: vfs.KindOpen, Path: "*/*.delta", Forever: true}, func(vfs.Call) {
+		if calls++; calls%5 == 0 {
+			l.next()
+		}
+	})
+	out, errs, code := runEnv(t, Env{FS: vfs.WithFaults(mem, &faults)}, "fork", "ckpt", "new")
+	require.Positive(t, faults.Hits()+calls)
+	if code != ExitOK {
+		require.Contains(t, errs, "no longer kept")
+		return
+	}
+	require.NotEmpty(t, out)
+	out, errs, code = runEnv(t, Env{FS: mem}, "verify", "new")
+	require.Equal(t, ExitOK, code, "%s%s", out, errs)
+}
