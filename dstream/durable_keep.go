@@ -113,6 +113,5 @@ func (d *durable) progress() CheckpointProgress {
 	p.Term = d.start.Term
 	p.Snapshots, p.SnapshotBytes, p.SnapshotsFailed, p.SnapshotsForced = s.Snapshots, s.SnapshotBytes, s.Failed, s.Forced
 	p.Deleted, p.ChainMax, p.Floor = s.Deleted, s.ChainMax, s.Floor
-	p.Repaired += s.Repaired
 	return p
 }
