@@ -116,7 +116,7 @@ func (s *sim) findCommit(n me) {
 	r := NoCommit()
 	if ok {
 		k := n.commits[c-1]
-		f := Found{Epoch: uint64(c), Term: uint64(k.term), Sinks: make([]Entry, len(s.sh.sinks))}
+		f := Found{Epoch: uint64(c), Term: uint64(k.term), Sinks: make([]Entry, s.jobSinks())}
 		for i := range f.Sinks {
 			f.Sinks[i] = Entry{k.sinks[i].public(), k.sinks[i].epoch > 0}
 		}
@@ -153,7 +153,7 @@ func (s *sim) load(n me, c u) {
 // adopt finds the deltas of a term. None at all may mean that nothing changed: the digest tells (CE18).
 func (s *sim) adopt(n me, c, t u) {
 	x := n.files[c-1][t]
-	digests := make([]Sum, len(s.sh.sinks))
+	digests := make([]Sum, s.jobSinks())
 	for i := range digests {
 		digests[i] = digestOf(x | lineageIn(n.m.sinks[i].Digest)&outputBit)
 	}
@@ -219,7 +219,10 @@ func (s *sim) createCommit(n me, c, term, run u, kind PlanKind) {
 // business as long as nobody believes it.
 func (s *sim) commit(n me, c, term, run u, kind PlanKind) (wrong string) {
 	k := commit{term: term, run: run, file: n.l.file, lineage: n.l.lineage, kind: u(kind), floor: s.floor(c)}
-	for i := range s.sh.sinks {
+	if kind == Change && c > 1 {
+		k.sinks = n.commits[c-2].sinks // those that the job does not have, too
+	}
+	for i := range s.jobSinks() {
 		if kind == Batch {
 			if m, ok := n.m.Memory(i); ok {
 				k.sinks[i] = mem{u(m.Epoch), u(m.Term), lineageIn(m.Digest)}
@@ -253,7 +256,7 @@ func (s *sim) commit(n me, c, term, run u, kind PlanKind) (wrong string) {
 	if p := n.plans[c-1]; p.term != e&7 || p.kind != u(kind) {
 		wrong = "LAYOUT: a commit is not of the plan of its epoch"
 	}
-	for i := range s.sh.sinks {
+	for i := range s.jobSinks() {
 		switch o := n.sinks[i].out[c-1]; {
 		case kind == Change:
 			if o != 0 {

@@ -32,6 +32,8 @@ func small() []shape {
 		{name: "kafka-kafka-lock", runs: 3, epochs: 1, lock: true, sinks: twoKafka, vary: 1, lost: true, solo: true},
 		{name: "kafka-kafka-lock-accept", runs: 3, epochs: 1, lock: true, sinks: twoKafka, vary: 1, accept: true, solo: true},
 		{name: "kafka-sql", runs: 2, epochs: 2, sinks: kafkaSQL, vary: 1},
+		{name: "sink-added", runs: 3, epochs: 2, sinks: kafkaSQL, has: [maxRuns]int{1, 2, 2}},
+		{name: "sink-dropped", runs: 3, epochs: 2, lock: true, sinks: twoSQL, vary: 1, has: [maxRuns]int{2, 1, 2}, solo: true},
 		{name: "deltas-vanish", runs: 2, epochs: 2, lock: true, sinks: oneKafka, vanish: true},
 		{name: "memory-forgotten", runs: 2, epochs: 2, lock: true, sinks: oneKafka, forget: true},
 		{name: "not-suited", runs: 2, epochs: 2, change: 1, strict: true},
@@ -59,7 +61,7 @@ func big() []shape {
 				sh := base
 				sh.lock, sh.vary = lock, v
 				change(&sh)
-				if len(sh.sinks) < 2 && v == 2 {
+				if sh.vary != v || len(sh.sinks) < 2 && v == 2 {
 					continue // the output alone matters where two sinks could differ
 				}
 				sh.name = fmt.Sprintf("%s, lock %v, %s", name, lock, kind)

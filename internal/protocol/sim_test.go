@@ -154,7 +154,7 @@ func (s *sim) start(w *world) {
 	}
 	n := s.copy(w)
 	n.l.status = live
-	*n.m = New(Config{Sinks: len(s.sh.sinks), AcceptRedo: s.sh.accept})
+	*n.m = New(Config{Sinks: s.jobSinks(), AcceptRedo: s.sh.accept})
 	s.add(n, "", "", "starts")
 }
 
@@ -168,6 +168,14 @@ func (s *sim) crash(w *world) {
 	}
 	*n.l, *n.m = local{status: dead}, Machine{}
 	s.out = append(s.out, succ{w: n.world, run: s.i, what: "crash", label: s.text("crashes")})
+}
+
+// jobSinks is how many of the sinks the run's job has.
+func (s *sim) jobSinks() int {
+	if n := s.sh.has[s.i]; n > 0 {
+		return n
+	}
+	return len(s.sh.sinks)
 }
 
 func (s *sim) text(t string) string {
@@ -311,7 +319,7 @@ func (s *sim) ended(w me, a Action) string {
 		}
 	case Restart:
 		s.saw(restarted)
-		*w.l, *w.m = local{status: live}, New(Config{Sinks: len(s.sh.sinks), AcceptRedo: s.sh.accept, After: after})
+		*w.l, *w.m = local{status: live}, New(Config{Sinks: s.jobSinks(), AcceptRedo: s.sh.accept, After: after})
 		return ""
 	}
 	if newest && next != done {

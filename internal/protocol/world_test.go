@@ -66,21 +66,22 @@ type shape struct {
 	runs      int
 	epochs    u
 	sinks     []sinkKind
-	lock      bool // a run starts only when those before have ended; runs may crash
-	vary      int  // 0: functions are deterministic; 1: results and output may differ; 2: the output alone
-	lost      bool // replies of puts and of sinks may get lost
-	pending   bool // a kafka-like memory becomes visible some time after the data
-	timeouts  u    // how many transactions the broker may abort for time
-	retention bool // every commit's F is its own epoch: all before may be deleted
-	orphans   bool // files of committed epochs that they do not name may be deleted
-	change    int  // the run that wants a change epoch, counted from 1; 0: none
-	fresh     bool // there is no metadata yet
-	reader    bool // a reader without a lock
-	accept    bool // Config.AcceptRedo
-	vanish    bool // once, files of an epoch without a commit get lost
-	forget    bool // once, a sink forgets its memory, after an epoch that commits/ records
-	strict    bool // only the run that wants the change suits the changed root
-	solo      bool // from every state the newest run alone must finish
+	lock      bool         // a run starts only when those before have ended; runs may crash
+	vary      int          // 0: functions are deterministic; 1: results and output may differ; 2: the output alone
+	lost      bool         // replies of puts and of sinks may get lost
+	pending   bool         // a kafka-like memory becomes visible some time after the data
+	timeouts  u            // how many transactions the broker may abort for time
+	retention bool         // every commit's F is its own epoch: all before may be deleted
+	orphans   bool         // files of committed epochs that they do not name may be deleted
+	change    int          // the run that wants a change epoch, counted from 1; 0: none
+	fresh     bool         // there is no metadata yet
+	reader    bool         // a reader without a lock
+	has       [maxRuns]int // how many of the sinks each run's job has; 0: all
+	accept    bool         // Config.AcceptRedo
+	vanish    bool         // once, files of an epoch without a commit get lost
+	forget    bool         // once, a sink forgets its memory, after an epoch that commits/ records
+	strict    bool         // only the run that wants the change suits the changed root
+	solo      bool         // from every state the newest run alone must finish
 
 	lax bool // the order of actions is not audited: the harm itself must show
 
