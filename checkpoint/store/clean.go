@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"strconv"
-	"strings"
 
 	"github.com/statemill/statemill/checkpoint"
 	"github.com/statemill/statemill/checkpoint/statefile"
@@ -65,7 +63,7 @@ func (m *Maintainer) sweep(ctx context.Context) {
 	m.mu.Lock()
 	swept := m.swept
 	m.mu.Unlock()
-	if swept || m.start == 0 {
+	if swept || m.start == nil {
 		return // before the first commit nothing may be deleted
 	}
 	err := m.look(ctx)
@@ -80,34 +78,38 @@ func (m *Maintainer) sweep(ctx context.Context) {
 }
 
 func (m *Maintainer) look(ctx context.Context) error {
-	states, err := m.c.Store.List(ctx, "state/")
-	if err != nil {
-		return err
-	}
-	if err := m.found(ctx, states); err != nil {
-		return err
-	}
-	for _, folder := range []string{"offsets/", "commits/"} {
-		docs, err := m.c.Store.List(ctx, folder)
+	for _, folder := range []string{"state/", "offsets/", "commits/"} {
+		list, err := m.c.Store.List(ctx, folder)
+		if err != nil {
+			return err
+		}
+		names := make([]string, len(list))
+		for i, o := range list {
+			names[i] = o.Name
+		}
+		commit, err := m.commits(ctx, names)
 		if err != nil {
 			return err
 		}
 		m.mu.Lock()
-		for _, o := range docs {
-			if n, ok := numberOf(o.Name, folder); ok && n < m.ledger.floor && n <= m.start {
-				m.ledger.junk(o.Name)
-			}
+		for _, o := range list {
+			m.found(o, commit)
 		}
 		m.mu.Unlock()
-	}
-	for _, folder := range []string{"state/", "offsets/", "commits/"} {
 		left, err := m.c.Store.Leftovers(ctx, folder)
 		if err != nil {
 			return err
 		}
+		names = names[:0]
+		for _, l := range left {
+			names = append(names, l.Target, l.Target) // twice: so its commit is asked for
+		}
+		if commit, err = m.commits(ctx, names); err != nil {
+			return err
+		}
 		m.mu.Lock()
 		for _, l := range left {
-			if n, ok := versionOf(l.Target); ok && n <= m.start && l.Tag != m.c.Tag {
+			if checkpoint.DeletableLeftover(l.Target, l.Tag, m.c.Tag, m.start, commit) {
 				m.ledger.junk(l.Name)
 			}
 		}
@@ -116,71 +118,47 @@ func (m *Maintainer) look(ctx context.Context) error {
 	return nil
 }
 
-// found enters the state files of earlier runs. Of several deltas of one version
-// of a partition its commit names one; the others are those of attempts that
-// lost (P5 b). Files of versions after the newest commit belong to an epoch that
-// may still be adopted: they are left alone.
-func (m *Maintainer) found(ctx context.Context, list []vfs.Object) error {
+// commits reads the commits that must be known to judge files (P5 b): of the
+// epochs of which a partition has two deltas. One alone is that of the commit,
+// or one that is of no use and no harm until F passes it; so a start does not
+// read all commits.
+func (m *Maintainer) commits(ctx context.Context, names []string) (func(epoch uint64) *checkpoint.Commit, error) {
 	type place struct {
 		id      Partition
 		version uint64
 	}
-	deltas := map[place][]vfs.Object{}
-	m.mu.Lock()
-	for _, o := range list {
-		n, ok := checkpoint.ParseStateName(o.Name)
-		if !ok || n.Version > m.start {
+	count := map[place]int{}
+	known := map[uint64]*checkpoint.Commit{}
+	for _, name := range names {
+		n, ok := checkpoint.ParseStateName(name)
+		if !ok || n.Kind != statefile.Delta || n.Version < m.start.Floor || n.Version > m.start.Epoch {
 			continue
 		}
-		id := Partition{n.Number, n.Layout, n.Part}
-		if n.Kind == statefile.Delta {
-			at := place{id, n.Version}
-			deltas[at] = append(deltas[at], o)
-		}
-		m.ledger.found(id, file{version: n.Version, name: o.Name, size: o.Size, whole: n.Kind == statefile.Snapshot})
-	}
-	floor := m.ledger.floor
-	m.mu.Unlock()
-	for at, objects := range deltas {
-		if len(objects) < 2 || at.version < floor {
+		at := place{Partition{n.Number, n.Layout, n.Part}, n.Version}
+		if count[at]++; count[at] != 2 || known[n.Version] != nil {
 			continue
 		}
-		c, err := m.c.Root.Commit(ctx, at.version)
+		c, err := m.c.Root.Commit(ctx, n.Version)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // without its commit nothing is known, so all stay
+			continue // without it nothing is known, so all stay
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		pc, ok := partitionOf(c, at.id)
-		if !ok {
-			continue
-		}
-		m.mu.Lock()
-		for _, o := range objects {
-			if !strings.HasSuffix(o.Name, "/"+pc.File) {
-				m.ledger.orphan(at.id, o.Name)
-			}
-		}
-		m.mu.Unlock()
+		known[n.Version] = c
 	}
-	return nil
+	return func(epoch uint64) *checkpoint.Commit { return known[epoch] }, nil
 }
 
-func numberOf(name, folder string) (uint64, bool) {
-	n, err := strconv.ParseUint(strings.TrimPrefix(name, folder), 10, 64)
-	return n, err == nil
-}
-
-// versionOf gives the version that a file belongs to.
-func versionOf(name string) (uint64, bool) {
-	if n, ok := checkpoint.ParseStateName(name); ok {
-		return n.Version, true
+// found enters what the listing showed. mu is held.
+func (m *Maintainer) found(o vfs.Object, commit func(epoch uint64) *checkpoint.Commit) {
+	if checkpoint.Deletable(o.Name, m.start, commit) {
+		m.ledger.junk(o.Name)
+		return
 	}
-	for _, folder := range []string{"offsets/", "commits/"} {
-		if strings.HasPrefix(name, folder) {
-			return numberOf(name, folder)
-		}
+	n, ok := checkpoint.ParseStateName(o.Name)
+	if !ok || n.Version > m.start.Epoch {
+		return // of an epoch that may still be adopted, or one that is made now
 	}
-	return 0, false
+	m.ledger.found(Partition{n.Number, n.Layout, n.Part}, file{version: n.Version, name: o.Name, size: o.Size, whole: n.Kind == statefile.Snapshot})
 }

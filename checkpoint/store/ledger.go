@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"slices"
+
+	"github.com/statemill/statemill/internal/sabotage"
 )
 
 // Partition names one partition of an operator in one layout.
@@ -227,13 +229,13 @@ func (l *ledger) next(now int64, can func(Partition) bool) (Partition, bool) {
 	var most uint64
 	for _, a := range l.order {
 		if a.running {
-			if l.newest-a.began < max(1, a.policy.interval()/4) {
+			if l.newest-a.began < max(1, a.policy.interval()/4) || sabotage.On("slow-starves") {
 				return Partition{}, false
 			}
 			continue
 		}
 		n := l.late(a)
-		if n < 100 || l.newest <= a.above || a.retry > now || !can(a.id) {
+		if n < 100 || l.newest <= a.above && !sabotage.On("snapshot-rewritten") || a.retry > now || !can(a.id) {
 			continue
 		}
 		if best == nil || n > most || n == most && a.tried < best.tried {

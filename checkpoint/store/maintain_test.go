@@ -238,8 +238,8 @@ func TestSweep(t *testing.T) {
 	for _, name := range append(append([]string{}, junk...), kept...) {
 		replace(t, s, name, copyOf)
 	}
-	temps := []string{"state/1/0/13.7.delta.tmp.run7", "commits/13.tmp.run7"}
-	own := []string{"state/1/0/13.2.snapshot.tmp.run2", "state/1/0/14.7.delta.tmp.run7", "commits/14.tmp.run7"}
+	temps := []string{"state/1/0/13.7.delta.tmp.run7", fmt.Sprintf("state/1/0/%d.1.snapshot.tmp.run7", floor-1), fmt.Sprintf("commits/%d.tmp.run7", floor-1)}
+	own := []string{"state/1/0/13.2.snapshot.tmp.run2", "state/1/0/14.7.delta.tmp.run7", "state/1/0/13.7.snapshot.tmp.run7", "commits/14.tmp.run7"}
 	for _, name := range append(append([]string{}, temps...), own...) {
 		require.NoError(t, vfs.WriteFile(mem, "/root/"+name, []byte("half")))
 	}

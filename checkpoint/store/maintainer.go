@@ -71,7 +71,7 @@ type MaintainerConfig struct {
 type Maintainer struct {
 	c     MaintainerConfig
 	units map[int]*Unit
-	start uint64 // newest epoch when it was made
+	start *checkpoint.Commit // the newest when it was made; nil if there was none
 	wake  chan struct{}
 
 	notice sync.Mutex // held while Notice is called
@@ -115,7 +115,7 @@ func NewMaintainer(c MaintainerConfig, newest *checkpoint.Commit, loads []LoadSt
 		m.units[u.Number] = &u
 	}
 	if newest != nil {
-		m.start = newest.Epoch
+		m.start = newest
 		m.ledger.seed(newest.Epoch, newest.Time, newest.Floor, entriesOf(newest), loads, m.policy)
 	}
 	return m, nil

@@ -106,22 +106,6 @@ func (l *ledger) found(id Partition, f file) {
 	l.add(l.account(id, f.version-min(1, f.version)), f)
 }
 
-// orphan is told a delta that its epoch's commit does not name.
-func (l *ledger) orphan(id Partition, name string) {
-	a := l.accounts[id]
-	if a == nil {
-		return
-	}
-	for i := range a.files {
-		if a.files[i].name == name {
-			a.files = slices.Delete(a.files, i, i+1)
-			l.recount(a)
-			l.junk(name)
-			return
-		}
-	}
-}
-
 // junk enters a name that may be deleted.
 func (l *ledger) junk(name string) { l.trash = append(l.trash, name) }
 
