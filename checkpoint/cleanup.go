@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/statemill/statemill/checkpoint/statefile"
+	"github.com/statemill/statemill/internal/protocol"
 	"github.com/statemill/statemill/internal/sabotage"
 )
 
@@ -20,22 +21,23 @@ func Deletable(name string, newest *Commit, commit func(epoch uint64) *Commit) b
 	for _, folder := range []string{planFolder, commitFolder} {
 		if rest, ok := strings.CutPrefix(name, folder); ok {
 			n, ok := parseNumber(rest)
-			return ok && n < newest.Floor
+			return ok && protocol.Deletable(protocol.File{Epoch: n}, newest.Floor)
 		}
 	}
 	n, ok := ParseStateName(name)
 	switch {
 	case !ok:
 		return false
-	case n.Version < newest.Floor:
-		return true
-	case n.Kind != statefile.Delta:
-		return false
-	case n.Version > newest.Epoch:
+	case n.Kind == statefile.Delta && n.Version > newest.Epoch:
 		return sabotage.On("uncommitted-deleted")
 	}
-	c := commit(n.Version)
-	return c != nil && !c.Names(n)
+	f := protocol.File{Epoch: n.Version, Data: n.Kind == statefile.Delta}
+	if f.Data && n.Version >= newest.Floor {
+		if c := commit(n.Version); c != nil {
+			f.Committed, f.Named = true, c.Names(n)
+		}
+	}
+	return protocol.Deletable(f, newest.Floor)
 }
 
 // Names reports whether the commit names a state file.
