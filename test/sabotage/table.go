@@ -7,6 +7,16 @@ var table = []Break{
 	{Name: "hash-not-checked", Package: "checkpoint/statefile", Test: "TestOtherLineIsRefused"},
 	{Name: "tombstone-dropped", Package: "checkpoint/statefile", Test: "TestTombstones"},
 
+	{Name: "chain-not-checked", Package: "checkpoint/store", Test: "TestSnapshotOfOtherLine"},
+	{Name: "floor-too-high", Package: "checkpoint/store", Test: "TestReport15SlowUpload"},
+	{Name: "iterator-sees-writes", Package: "checkpoint/store", Test: "TestProvider/disk/ST17_iterators_are_snapshots"},
+	{Name: "not-forced", Package: "checkpoint/store", Test: "TestForced"},
+	{Name: "serve-partial", Package: "checkpoint/store", Test: "TestReport12NothingPartial"},
+	{Name: "slow-starves", Package: "checkpoint/store", Test: "TestReport16"},
+	{Name: "snapshot-rewritten", Package: "checkpoint/store", Test: "TestReport12BadSnapshot"},
+	{Name: "snapshot-uncommitted", Package: "checkpoint/store", Test: "TestSnapshotsOfCommittedVersionsOnly"},
+	{Name: "taken-not-read", Package: "checkpoint/store", Test: "TestTakenName"},
+
 	{Name: "clone-key", Package: "codec", Test: "TestKeyCloneOwnsItsStrings"},
 	{Name: "key-order", Package: "codec", Test: "TestKeyLaws"},
 	{Name: "map-order", Package: "codec", Test: "TestMapsAreSorted"},
