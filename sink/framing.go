@@ -31,7 +31,7 @@ func Records[T any](f *Files, encode func(dst []byte, row T) ([]byte, error)) Si
 // that hold pointers print addresses and need an encode of their own.
 func Text[T any](dst []byte, row T) ([]byte, error) { return fmt.Append(dst, row), nil }
 
-var errNewline = permanentError("the row contains a newline: use sink.Records")
+const errNewline = permanentError("the row contains a newline: use sink.Records")
 
 // frame writes rows to w, which should be buffered, and counts them.
 func frame(framing string, rows Rows, w io.Writer) (n int64, err error) {

@@ -194,7 +194,7 @@ func (w *writer) Abort(ctx context.Context) error {
 	return nil
 }
 
-var errUnsteady = permanentError("rows differ when they are read again: Encode must depend on its argument alone")
+const errUnsteady = permanentError("rows differ when they are read again: Encode must depend on its argument alone")
 
 // counter adds up the rows that pass, and sees that each pass gives the same.
 type counter struct {

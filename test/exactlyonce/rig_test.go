@@ -45,7 +45,7 @@ type world struct {
 }
 
 func newWorld(t testing.TB, kinds string, disk bool) *world {
-	w := &world{TB: t, kafka: sinktest.NewServer(sinktest.Kafka), kinds: kinds, now: zero, tag: func(int) string { return "" }}
+	w := &world{TB: t, kafka: sinktest.NewServer(sinktest.Kafka), kinds: kinds, now: zero}
 	if disk {
 		w.disk = vfs.NewMem()
 		require.NoError(t, w.disk.MkdirAll("/w"))
@@ -142,7 +142,10 @@ func (l *life) job(tag string) {
 			return dstream.KV(w, s.Get())
 		}).Named("counts").NumPartitions(2))
 	totals := dstream.Map(counts, func(p dstream.Pair[string, int]) string {
-		text := fmt.Sprintf("%s=%d%s", p.Key, p.Value, l.w.tag(l.n))
+		text := fmt.Sprintf("%s=%d", p.Key, p.Value)
+		if l.w.tag != nil {
+			text += l.w.tag(l.n)
+		}
 		l.w.mu.Lock()
 		defer l.w.mu.Unlock()
 		if l.w.calls != nil {
