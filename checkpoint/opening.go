@@ -81,6 +81,9 @@ func (s *Session) suits(ctx context.Context) (ok bool, err error) {
 		if err := s.root.lost(ctx, c); err != nil {
 			return err
 		}
+		if _, err := s.lastPlan(ctx, c); err != nil {
+			return err
+		}
 		s.fit, err = s.judge(ctx, s.root, c)
 		return err
 	})
@@ -229,20 +232,8 @@ func (s *Session) begun(ctx context.Context) error {
 	for _, n := range s.fit.notices {
 		s.notice(n)
 	}
-	if s.commit == nil {
-		return nil
-	}
-	err := s.retry(ctx, "read the last plan", func() error {
-		c := s.commit
-		for c.Kind == KindChange && c.Epoch > 1 {
-			// The floor does not rise in a change, so the last batch is kept.
-			var err error
-			if c, err = s.root.Commit(ctx, c.Epoch-1); err != nil {
-				return err
-			}
-		}
-		p, err := s.root.Plan(ctx, c.Epoch)
-		s.start.Last = p
+	err := s.retry(ctx, "read the last plan", func() (err error) {
+		s.start.Last, err = s.lastPlan(ctx, s.commit)
 		return err
 	})
 	if err != nil {
@@ -250,6 +241,22 @@ func (s *Session) begun(ctx context.Context) error {
 		s.stopped = s.Loaded(ctx, err)
 	}
 	return s.stopped
+}
+
+// lastPlan gives the plan of the last batch that is committed, nil if there is
+// none.
+func (s *Session) lastPlan(ctx context.Context, c *Commit) (*Plan, error) {
+	for c != nil && c.Kind == KindChange && c.Epoch > 1 {
+		// The floor does not rise in a change, so the last batch is kept.
+		var err error
+		if c, err = s.root.Commit(ctx, c.Epoch-1); err != nil {
+			return nil, err
+		}
+	}
+	if c == nil {
+		return nil, nil
+	}
+	return s.root.Plan(ctx, c.Epoch)
 }
 
 // changed sets what Start gives after an epoch.
