@@ -290,16 +290,16 @@ func (s *sim) maintain(w *world) {
 	n := s.copy(w)
 	c := n.l.clean
 	n.l.clean = 0
-	known := Retention{Commit: uint64(c), Floor: uint64(s.floor(c))}
+	floor := uint64(s.floor(c))
 	for e := u(1); e <= maxEpochs; e++ {
 		f := File{Epoch: uint64(e)}
 		if s.sh.retention {
-			if known.Deletable(f) {
+			if Deletable(f, floor) {
 				n.plans[e-1], n.commits[e-1] = plan{}, commit{}
 			}
 			f.Data = true
 			for t := range n.files[e-1] {
-				if known.Deletable(f) {
+				if Deletable(f, floor) {
 					n.files[e-1][t] = 0
 				}
 			}
@@ -308,7 +308,7 @@ func (s *sim) maintain(w *world) {
 			k := n.commits[e-1]
 			for t := range n.files[e-1] {
 				f := File{Epoch: uint64(e), Data: true, Committed: k.term != 0, Named: k.term != 0 && u(t) == k.file}
-				if known.Deletable(f) {
+				if Deletable(f, floor) {
 					n.files[e-1][t] = 0
 				}
 			}

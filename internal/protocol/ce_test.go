@@ -154,8 +154,6 @@ func TestCE4a(t *testing.T) {
 	s.end(1, gone)
 	require.NotZero(t, s.seen[commitInHole])
 	require.Equal(t, uint64(1), uint64(s.w.commits[0].term), "it stands there, and nobody believes it")
-	require.True(t, Retention{Commit: 2, Floor: 2}.Believed(2))
-	require.False(t, Retention{Commit: 2, Floor: 2}.Believed(1))
 }
 
 // (b) A plan in a hole: no deltas follow it.
@@ -206,14 +204,14 @@ func TestCE7(t *testing.T) {
 
 // CE6: files of an epoch without a commit belong to whoever may yet commit them.
 func TestCE6(t *testing.T) {
-	known := Retention{Commit: 4, Floor: 3}
-	require.False(t, known.Deletable(File{Epoch: 5, Data: true}), "no commit yet")
-	require.False(t, known.Deletable(File{Epoch: 4, Data: true, Committed: true, Named: true}))
-	require.True(t, known.Deletable(File{Epoch: 4, Data: true, Committed: true}), "an attempt that lost")
-	require.False(t, known.Deletable(File{Epoch: 4, Committed: true}), "a snapshot is named by no commit")
-	require.False(t, known.Deletable(File{Epoch: 3}), "F itself is kept")
+	const floor = 3
+	require.False(t, Deletable(File{Epoch: 5, Data: true}, floor), "no commit yet")
+	require.False(t, Deletable(File{Epoch: 4, Data: true, Committed: true, Named: true}, floor))
+	require.True(t, Deletable(File{Epoch: 4, Data: true, Committed: true}, floor), "an attempt that lost")
+	require.False(t, Deletable(File{Epoch: 4, Committed: true}, floor), "a snapshot is named by no commit")
+	require.False(t, Deletable(File{Epoch: 3}, floor), "F itself is kept")
 	for _, data := range []bool{true, false} {
-		require.True(t, known.Deletable(File{Epoch: 2, Data: data, Committed: true, Named: true}))
+		require.True(t, Deletable(File{Epoch: 2, Data: data, Committed: true, Named: true}, floor))
 	}
 }
 
