@@ -26,6 +26,19 @@
 // records) is told at once: see [OffsetRangeError], [RecordError],
 // [source.ChangedError].
 //
+// # Writing
+//
+// [Sink] writes each epoch's messages in one transaction, exactly once, to any
+// number of topics of one cluster:
+//
+//	out := kafka.NewSink("out", kafka.Brokers("localhost:9092"))
+//	dstream.Output(counts, "counts", kafka.To(out, "counts", func(c dstream.Pair[string, int]) (kafka.Message, error) {
+//		return kafka.Message{Key: []byte(c.Key), Value: strconv.AppendInt(nil, int64(c.Value), 10)}, nil
+//	}))
+//
+// Readers of committed records see all of an epoch or nothing of it, and each
+// epoch once, whatever crashes.
+//
 // # What it does not do
 //
 // It joins no group, follows no topic pattern, and takes the partitions that it

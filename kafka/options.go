@@ -34,6 +34,18 @@ type sourceOption func(*config)
 
 func (o sourceOption) applySource(c *config) { o(c) }
 
+// ClientOption sets how the cluster is talked to: it serves sources and sinks.
+type ClientOption interface {
+	SourceOption
+	SinkOption
+}
+
+type clientOption func(*config)
+
+func (o clientOption) applySource(c *config) { o(c) }
+
+func (o clientOption) applySink(c *sinkConfig) { o(&c.config) }
+
 type config struct {
 	brokers  []string
 	topics   []string
@@ -60,8 +72,8 @@ func (c *config) fault(format string, args ...any) {
 // Brokers names one or more brokers of the cluster as "host:port"; without a port,
 // 9092. One string may hold several with commas between, as in Kafka's own
 // settings. The others are learned from them.
-func Brokers(addrs ...string) SourceOption {
-	return sourceOption(func(c *config) {
+func Brokers(addrs ...string) ClientOption {
+	return clientOption(func(c *config) {
 		var all []string
 		for _, list := range addrs {
 			all = append(all, strings.Split(list, ",")...)
@@ -168,8 +180,8 @@ func FetchMaxBytes(n int) SourceOption {
 
 // RequestTimeout is how long a broker may be silent before a connection is given
 // up; default 5 s, at least 10 ms.
-func RequestTimeout(d time.Duration) SourceOption {
-	return sourceOption(func(c *config) {
+func RequestTimeout(d time.Duration) ClientOption {
+	return clientOption(func(c *config) {
 		if d < 10*time.Millisecond {
 			c.fault("RequestTimeout is %v, it must be at least 10ms", d)
 		}
@@ -180,8 +192,8 @@ func RequestTimeout(d time.Duration) SourceOption {
 // RetryFor is how long a failing call goes on trying before it gives the error to
 // the engine, which has a limit of its own (dstream.WithIORetry); default 6 s. 0
 // tries once.
-func RetryFor(d time.Duration) SourceOption {
-	return sourceOption(func(c *config) {
+func RetryFor(d time.Duration) ClientOption {
+	return clientOption(func(c *config) {
 		if d < 0 {
 			c.fault("RetryFor is %v, it cannot be negative", d)
 		}
@@ -191,8 +203,8 @@ func RetryFor(d time.Duration) SourceOption {
 
 // ClientID is the name that the broker's logs and quotas know the source by;
 // default "statemill".
-func ClientID(id string) SourceOption {
-	return sourceOption(func(c *config) {
+func ClientID(id string) ClientOption {
+	return clientOption(func(c *config) {
 		if len(id) > 32767 {
 			c.fault("ClientID has %d bytes, more than 32767", len(id))
 		}
@@ -203,8 +215,8 @@ func ClientID(id string) SourceOption {
 // Dialer makes the connections: its TLS, SASLMechanism, DialFunc, Resolver and
 // LocalAddr are used. The source copies it; its ClientID and timeouts are the
 // source's own.
-func Dialer(d *kafkago.Dialer) SourceOption {
-	return sourceOption(func(c *config) {
+func Dialer(d *kafkago.Dialer) ClientOption {
+	return clientOption(func(c *config) {
 		if d == nil {
 			c.fault("Dialer is nil")
 			return
@@ -213,12 +225,16 @@ func Dialer(d *kafkago.Dialer) SourceOption {
 	})
 }
 
-func newConfig(opts []SourceOption) config {
-	c := config{
+func defaultConfig() config {
+	return config{
 		maxBatchBytes: DefaultMaxBatchBytes, fetchMaxBytes: DefaultFetchMaxBytes,
 		requestTimeout: DefaultRequestTimeout, retryFor: DefaultRetryFor,
 		clientID: "statemill", dialer: &kafkago.Dialer{},
 	}
+}
+
+func newConfig(opts []SourceOption) config {
+	c := defaultConfig()
 	for _, o := range opts {
 		if o == nil {
 			c.fault("an option is nil")

@@ -66,6 +66,9 @@ func (e *engine) once(ctx context.Context) error {
 			}
 			return err
 		})
+		if errors.Is(err, sink.ErrFenced) { // P2: by whom?
+			err = errors.Join(e.owner(), err)
+		}
 		if err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ var rooms = map[string][]string{
 	"process":          {"dstream"},
 	"ui":               {"dstream", "checkpoint"},
 	"milltest":         {"dstream", "rdd", "source", "sink", "checkpoint", "vfs", "internal/harness"},
-	"milltool":         {"dstream", "checkpoint", "checkpoint/statefile", "vfs", "codec", "partitioner"},
+	"milltool":         {"dstream", "checkpoint", "checkpoint/statefile", "vfs", "codec", "partitioner", "internal/harness"},
 	"cmd/*":            {"milltool", "dstream", "checkpoint", "vfs", "codec"},
 	"cluster":          {"dstream", "kafka", "checkpoint", "vfs"},
 

@@ -62,6 +62,7 @@ var table = []Break{
 	{Name: "seal-before-all", Package: "dstream", Test: "TestFailedOutputTakesStateBack"},
 
 	{Name: "bytes-not-capped", Package: "kafka", Test: "TestBytesAreCappedFromTheFirstBatchOn"},
+	{Name: "kafka-epoch-twice", Package: "test/kafka", Test: "TestSinkSuite/embedded/EpochsGoForward"},
 	{Name: "wait-for-last-record", Package: "kafka", Test: "TestEndIsAPosition"},
 
 	{Name: "aborted-pass", Package: "kafka/internal/batch", Test: "TestTransactions"},

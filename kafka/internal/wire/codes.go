@@ -11,11 +11,27 @@ type Error int16
 
 // The codes that a caller must tell apart.
 const (
-	OffsetOutOfRange   Error = 1
-	UnknownTopic       Error = 3
-	LeaderNotAvailable Error = 5
-	NotLeader          Error = 6
-	UnknownTopicID     Error = 100
+	OffsetOutOfRange       Error = 1
+	UnknownTopic           Error = 3
+	LeaderNotAvailable     Error = 5
+	NotLeader              Error = 6
+	MessageTooLarge        Error = 10
+	CoordinatorLoading     Error = 14
+	CoordinatorUnavailable Error = 15
+	NotCoordinator         Error = 16
+	BatchTooLarge          Error = 18
+	OutOfOrderSequence     Error = 45
+	DuplicateSequence      Error = 46
+	InvalidProducerEpoch   Error = 47
+	InvalidTxnState        Error = 48
+	InvalidProducerMapping Error = 49
+	ConcurrentTransactions Error = 51
+	UnknownProducerID      Error = 59
+	GroupNotFound          Error = 69
+	UnstableOffset         Error = 88
+	ProducerFenced         Error = 90
+	UnknownTopicID         Error = 100
+	TransactionAbortable   Error = 120
 )
 
 func (e Error) Error() string {

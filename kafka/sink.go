@@ -1,0 +1,309 @@
+package kafka
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/statemill/statemill/kafka/internal/batch"
+	"github.com/statemill/statemill/kafka/internal/wire"
+	"github.com/statemill/statemill/sink"
+)
+
+// The defaults of a sink's options.
+const (
+	DefaultTransactionTimeout = time.Minute
+	DefaultProduceBatchBytes  = 512 << 10
+)
+
+// SinkOption sets one thing of a sink. Faults are told by its first Fence, all
+// together.
+type SinkOption interface{ applySink(*sinkConfig) }
+
+type sinkOption func(*sinkConfig)
+
+func (o sinkOption) applySink(c *sinkConfig) { o(c) }
+
+type sinkConfig struct {
+	config
+	txnTimeout time.Duration
+	batchBytes int
+	codec      batch.Codec
+}
+
+// TransactionTimeout is how long a transaction may last before the broker gives
+// it up; default 1 min, from 1 s on, at most the broker's
+// transaction.max.timeout.ms (15 min by default). Readers of committed records
+// wait behind the open transaction of a dead process for so long, unless its
+// successor starts before.
+func TransactionTimeout(d time.Duration) SinkOption {
+	return sinkOption(func(c *sinkConfig) {
+		if d < time.Second || d > 1<<31*time.Millisecond {
+			c.fault("TransactionTimeout is %v, it must be 1s to 24 days", d)
+		}
+		c.txnTimeout = d
+	})
+}
+
+// ProduceBatchBytes is the size, before compression, at which a record batch is
+// sent; default 512 KiB, from 1 KiB to 1 GiB. The broker takes batches up to its
+// message.max.bytes (1 MiB by default).
+func ProduceBatchBytes(n int) SinkOption {
+	return sinkOption(func(c *sinkConfig) {
+		if n < 1<<10 || n > 1<<30 {
+			c.fault("ProduceBatchBytes is %d, it must be 1 KiB to 1 GiB", n)
+		}
+		c.batchBytes = n
+	})
+}
+
+// Compress compresses record batches: "none" (default), "gzip", "snappy", "lz4" or
+// "zstd", which brokers know since Kafka 2.1.
+func Compress(name string) SinkOption {
+	return sinkOption(func(c *sinkConfig) {
+		names := []string{"none", "gzip", "snappy", "lz4", "zstd"}
+		i := slices.Index(names, name)
+		if i < 0 {
+			c.fault("Compress(%q): the compressions are %s", name, strings.Join(names, ", "))
+			return
+		}
+		c.codec = batch.Codec(i)
+	})
+}
+
+// Sink writes each epoch's messages to topics in one transaction, exactly once: a
+// [sink.Unit]. All outputs of a job to one cluster share one Sink, and become
+// visible to readers of committed records in one act.
+//
+// Its transactional id is "statemill." with the id of the checkpoint root and the
+// sink's name, and so is the name of the consumer group under which it remembers
+// its last epoch, as an offset with a text, in the same transaction. Kafka forgets
+// the offsets of a group without members after offsets.retention.minutes (7 days
+// by default): a job that stands still for longer finds no memory, and refuses to
+// start.
+//
+// Brokers must be of Kafka 2.5 or later.
+type Sink struct {
+	name string
+	cfg  sinkConfig
+
+	mu      sync.Mutex
+	topics  []string
+	cluster *cluster
+
+	// Of the run that has fenced last; changed between epochs only.
+	txn        wire.Txn
+	generation int // of fences
+	tx         *transaction
+	sequence   map[wire.TopicPartition]int32
+	have       uint64           // the epoch that the sink has, as far as this run knows
+	broken     bool             // what became of a transaction is not known: fence again
+	addrs      map[int8]string  // coordinators, by kind
+	counts     map[string]int32 // partitions of the topics
+}
+
+// NewSink makes a sink with a name that is its own in the job: the same one in
+// every run.
+func NewSink(name string, opts ...SinkOption) *Sink {
+	c := sinkConfig{config: defaultConfig(), txnTimeout: DefaultTransactionTimeout, batchBytes: DefaultProduceBatchBytes}
+	for _, o := range opts {
+		if o == nil {
+			c.fault("an option is nil")
+			continue
+		}
+		o.applySink(&c)
+	}
+	if len(c.brokers) == 0 {
+		c.fault("no broker is named: Brokers(\"host:port\")")
+	}
+	if name == "" || len(name) > 100 {
+		c.fault("the sink's name %q has %d bytes, it must have 1 to 100", name, len(name))
+	}
+	return &Sink{name: name, cfg: c, addrs: map[int8]string{}}
+}
+
+// Topic is a door to one topic, which must exist.
+func (s *Sink) Topic(topic string) sink.Sink[Message] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case topic == "" || len(topic) > 249:
+		s.cfg.fault("topic %q: the name has %d characters, it must have 1 to 249", topic, len(topic))
+	case !slices.Contains(s.topics, topic):
+		s.topics = append(s.topics, topic)
+	}
+	return sink.Sink[Message]{Unit: s, Target: topic, Encode: appendMessage}
+}
+
+// To is a door to one topic for rows of any type: message makes the message of a
+// row, from its argument alone.
+func To[T any](s *Sink, topic string, message func(T) (Message, error)) sink.Sink[T] {
+	door := s.Topic(topic)
+	return sink.Sink[T]{Unit: s, Target: topic, Encode: func(dst []byte, row T) ([]byte, error) {
+		m, err := message(row)
+		if err != nil {
+			return dst, err
+		}
+		return door.Encode(dst, m)
+	}}
+}
+
+// Name implements sink.Unit.
+func (s *Sink) Name() string { return s.name }
+
+func (s *Sink) String() string { return fmt.Sprintf("kafka sink %q", s.name) }
+
+// Fence implements sink.Unit: whoever had the transactional id before can commit
+// nothing any more, and what it had open is aborted. Kafka knows no terms here: the
+// last fence wins.
+func (s *Sink) Fence(ctx context.Context, f sink.Fence) error {
+	s.mu.Lock()
+	if err := s.cfg.valid(); err != nil {
+		s.mu.Unlock()
+		return fmt.Errorf("%v: %w", s, err)
+	}
+	if len(s.topics) == 0 {
+		s.mu.Unlock()
+		return fmt.Errorf("%v: no topic is named: Topic(\"name\")", s)
+	}
+	slices.Sort(s.topics)
+	if s.cluster == nil {
+		s.cfg.topics = s.topics
+		s.cluster = newCluster(&s.cfg.config)
+	}
+	s.mu.Unlock()
+	if err := s.learn(ctx); err != nil {
+		return err
+	}
+	id := "statemill." + f.Root + "." + s.name
+	err := s.coordinated(ctx, wire.TransactionCoordinator, id, "fence", func(c *wire.Conn) error {
+		p, err := c.InitProducerID(ctx, id, s.cfg.txnTimeout)
+		if err == nil {
+			s.txn = wire.Txn{ID: id, ProducerID: p}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.generation, s.broken = s.generation+1, false
+	s.sequence = map[wire.TopicPartition]int32{}
+	return nil
+}
+
+// learn finds out how many partitions the topics have.
+func (s *Sink) learn(ctx context.Context) error {
+	r := s.cluster.retrier()
+	for {
+		counts := map[string]int32{}
+		m, err := s.cluster.metadata(ctx)
+		if err == nil {
+			for _, t := range m.Topics {
+				if errors.Is(t.Err, wire.UnknownTopic) {
+					err = fmt.Errorf("topic %q: %w", t.Name, ErrNoTopic)
+				} else if t.Err != nil {
+					err = fmt.Errorf("topic %q: %w", t.Name, t.Err)
+				}
+				counts[t.Name] = int32(len(t.Partitions))
+			}
+			if err == nil {
+				s.counts = counts
+				return nil
+			}
+		}
+		if !r.again(ctx, err) {
+			return r.wrap(err, "%v: look for the topics", s)
+		}
+	}
+}
+
+// Memory implements sink.Unit. It waits for transactions that are still open: what
+// it gives can no older run change any more.
+func (s *Sink) Memory(ctx context.Context) (m sink.Memory, ok bool, err error) {
+	if s.generation == 0 {
+		return m, false, fmt.Errorf("%v: memory before fence: %w", s, sink.ErrMisuse)
+	}
+	err = s.coordinated(ctx, wire.GroupCoordinator, s.txn.ID, "read the memory", func(c *wire.Conn) error {
+		offsets, err := c.StableOffsets(ctx, s.txn.ID)
+		if errors.Is(err, wire.GroupNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, o := range offsets {
+			if o.Offset < 0 || o.Metadata == "" {
+				continue
+			}
+			var x sink.Memory
+			if err := json.Unmarshal([]byte(o.Metadata), &x); err != nil || x.Epoch != uint64(o.Offset) {
+				return &memoryError{group: s.txn.ID, text: o.Metadata, err: err}
+			}
+			// The partition that remembers changes with the job's topics: the newest
+			// epoch counts.
+			if !ok || x.Epoch > m.Epoch {
+				m, ok = x, true
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, wire.UnstableOffset) {
+		// The fence ended all that was open. Whoever has opened something since
+		// then has fenced this run out.
+		s.lost()
+		err = fmt.Errorf("%w: %w", sink.ErrFenced, err)
+	}
+	if err != nil {
+		return sink.Memory{}, false, err
+	}
+	s.have = m.Epoch
+	return m, ok, nil
+}
+
+// memoryError is a group that somebody else has written to.
+type memoryError struct {
+	group, text string
+	err         error
+}
+
+func (e *memoryError) Error() string {
+	return fmt.Sprintf("group %q remembers %q, which no sink has written: %v: who else uses this group?", e.group, e.text, e.err)
+}
+
+func (e *memoryError) Permanent() bool { return true }
+
+// Begin implements sink.Unit.
+func (s *Sink) Begin(ctx context.Context, epoch uint64) (sink.Tx, error) {
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case s.generation == 0:
+		return nil, fmt.Errorf("%v: begin before fence: %w", s, sink.ErrMisuse)
+	case s.isLost():
+		return nil, fmt.Errorf("%v: an earlier transaction did not end in order: %w", s, sink.ErrFenced)
+	}
+	if s.tx != nil && !s.tx.over && s.tx.generation == s.generation {
+		return nil, fmt.Errorf("%v: begin of epoch %d while epoch %d is open: %w", s, epoch, s.tx.epoch, sink.ErrMisuse)
+	}
+	s.tx = &transaction{s: s, epoch: epoch, generation: s.generation, parts: map[wire.TopicPartition]*produced{}}
+	return s.tx, nil
+}
+
+// Close implements sink.Unit.
+func (s *Sink) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cluster != nil {
+		s.cluster.close()
+		s.cluster = nil
+	}
+	s.generation = 0
+	return nil
+}

@@ -1,0 +1,294 @@
+package kafka
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/statemill/statemill/internal/clock"
+	"github.com/statemill/statemill/internal/sabotage"
+	"github.com/statemill/statemill/kafka/internal/batch"
+	"github.com/statemill/statemill/kafka/internal/wire"
+	"github.com/statemill/statemill/partitioner"
+	"github.com/statemill/statemill/sink"
+)
+
+// transaction is a sink.Tx: one transaction of Kafka.
+type transaction struct {
+	s          *Sink
+	epoch      uint64
+	generation int
+
+	mu       sync.Mutex // protects what follows
+	parts    map[wire.TopicPartition]*produced
+	order    []wire.TopicPartition
+	opened   bool // the coordinator may know of it
+	offsets  bool // the group is part of it
+	remember bool // the memory is written
+	over     bool // committed or aborted
+}
+
+// produced is what goes to one partition.
+type produced struct {
+	mu    sync.Mutex
+	added bool // to the transaction
+	b     batch.Builder
+}
+
+// alive says what is wrong with using the transaction now.
+func (x *transaction) alive() error {
+	switch {
+	case x.generation != x.s.generation:
+		return fmt.Errorf("%v: epoch %d: %w: the sink was fenced after the transaction began", x.s, x.epoch, sink.ErrFenced)
+	case x.s.isLost():
+		return fmt.Errorf("%v: epoch %d: %w", x.s, x.epoch, sink.ErrFenced)
+	}
+	return nil
+}
+
+// Write implements sink.Tx. A key's messages go to the partition that the Java
+// client would choose (murmur2); those without a key to one by the part.
+func (x *transaction) Write(ctx context.Context, p sink.Part, rows sink.Rows) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := x.alive(); err != nil {
+		return err
+	}
+	n := x.s.counts[p.Target]
+	if n < 1 {
+		return fmt.Errorf("%v: topic %q has no partitions", x.s, p.Target)
+	}
+	place := partitioner.Murmur2(int(n))
+	i := 0
+	return rows(func(row []byte) error {
+		m, err := messageOf(row)
+		if err != nil {
+			return fmt.Errorf("%v: row %d: %w", x.s, i, err)
+		}
+		i++
+		at := wire.TopicPartition{Topic: p.Target, Partition: int32(p.Index) % n}
+		if m.Key != nil {
+			at.Partition = int32(place.Partition(view(m.Key)))
+		}
+		return x.add(ctx, at, m)
+	})
+}
+
+func (x *transaction) part(at wire.TopicPartition) *produced {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	p := x.parts[at]
+	if p == nil {
+		p = &produced{}
+		x.parts[at] = p
+		x.order = append(x.order, at)
+	}
+	return p
+}
+
+// add adds a message to its partition's batch, which is sent when it is full.
+func (x *transaction) add(ctx context.Context, at wire.TopicPartition, m Message) error {
+	p := x.part(at)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := m.Time.UnixMilli()
+	if m.Time.IsZero() {
+		t = clock.System().Now().UnixMilli()
+	}
+	var headers []batch.KeyValue
+	for _, h := range m.Headers {
+		headers = append(headers, batch.KeyValue(h))
+	}
+	size := len(m.Key) + len(m.Value) + 64
+	if p.b.Len() > 0 && p.b.Size()+size > x.s.cfg.batchBytes {
+		if err := x.send(ctx, at, p); err != nil {
+			return err
+		}
+	}
+	p.b.Add(t, m.Key, m.Value, headers)
+	return nil
+}
+
+// send sends a partition's batch and waits until it is safe. p.mu is held.
+func (x *transaction) send(ctx context.Context, at wire.TopicPartition, p *produced) error {
+	s := x.s
+	if err := x.alive(); err != nil {
+		return err
+	}
+	if !p.added {
+		x.mu.Lock()
+		x.opened = true
+		x.mu.Unlock()
+		err := s.coordinated(ctx, wire.TransactionCoordinator, s.txn.ID, fmt.Sprintf("begin to write to %v", TopicPartition(at)), func(c *wire.Conn) error {
+			return c.AddPartitionsToTxn(ctx, s.txn, []wire.TopicPartition{at})
+		})
+		if err != nil {
+			return err
+		}
+		p.added = true
+	}
+	s.mu.Lock()
+	first := s.sequence[at]
+	s.mu.Unlock()
+	data, err := p.b.Append(nil, batch.Producer{ID: s.txn.ProducerID.ID, Epoch: s.txn.Epoch, Sequence: first, Transactional: true}, s.cfg.codec)
+	if err != nil {
+		return fmt.Errorf("%v: compress: %w", s, err)
+	}
+	if err := x.produce(ctx, at, data); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.sequence[at] = nextSequence(first, p.b.Len())
+	s.mu.Unlock()
+	p.b.Reset()
+	return nil
+}
+
+// nextSequence counts on; after the greatest number comes 0.
+func nextSequence(first int32, n int) int32 {
+	return int32((int64(first) + int64(n)) & (1<<31 - 1))
+}
+
+// produce writes one batch, again and again with the same sequence until the
+// leader has it.
+func (x *transaction) produce(ctx context.Context, at wire.TopicPartition, data []byte) error {
+	s := x.s
+	r := s.cluster.retrier()
+	doing := func() string { return fmt.Sprintf("%v: write %d bytes to %v", s, len(data), TopicPartition(at)) }
+	for {
+		err := errNoLeader
+		if addr := s.cluster.leader(TopicPartition(at)); addr != "" {
+			err = s.cluster.with(ctx, addr, func(c *wire.Conn) error {
+				return c.Produce(ctx, s.txn.ID, at, data, s.cfg.requestTimeout)
+			})
+		}
+		switch {
+		case err == nil, errors.Is(err, wire.DuplicateSequence): // an earlier answer was lost
+			return nil
+		case fenced(err):
+			s.lost()
+			return fmt.Errorf("%s: %w: %w", doing(), sink.ErrFenced, err)
+		case errors.Is(err, wire.MessageTooLarge), errors.Is(err, wire.BatchTooLarge):
+			return r.wrap(fmt.Errorf("%w: lower ProduceBatchBytes (%d) or raise the topic's max.message.bytes", err, s.cfg.batchBytes), "%s", doing())
+		}
+		if !r.again(ctx, err) {
+			s.lost() // it may be there, or come yet: the sequence is not known
+			return r.wrap(err, "%s", doing())
+		}
+		_, _ = s.cluster.metadata(ctx) // the leader may have moved
+	}
+}
+
+// lost notes that what became of a transaction is not known: only another fence
+// makes it known.
+func (s *Sink) lost() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = true
+}
+
+func (s *Sink) isLost() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.broken
+}
+
+// Commit implements sink.Tx. It can be called again: what was done is not done
+// again, and a commit of which the answer was lost is asked for once more, which
+// Kafka answers with yes.
+func (x *transaction) Commit(ctx context.Context, m sink.Memory) error {
+	s := x.s
+	switch {
+	case x.over:
+		return fmt.Errorf("%v: epoch %d: the transaction is over: %w", s, x.epoch, sink.ErrMisuse)
+	case m.Epoch != x.epoch:
+		return fmt.Errorf("%v: the transaction of epoch %d cannot commit epoch %d: %w", s, x.epoch, m.Epoch, sink.ErrMisuse)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	if m.Epoch <= s.have && !sabotage.On("kafka-epoch-twice") {
+		return &sink.EpochError{Unit: s.name, Epoch: m.Epoch, Have: s.have}
+	}
+	if err := x.alive(); err != nil {
+		return err
+	}
+	for _, at := range x.order {
+		p := x.parts[at]
+		p.mu.Lock()
+		var err error
+		if p.b.Len() > 0 {
+			err = x.send(ctx, at, p)
+		}
+		p.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	if err := x.remembers(ctx, m); err != nil {
+		return err
+	}
+	err := s.coordinated(ctx, wire.TransactionCoordinator, s.txn.ID, fmt.Sprintf("commit epoch %d", x.epoch), func(c *wire.Conn) error {
+		return c.EndTxn(ctx, s.txn, true)
+	})
+	if err != nil {
+		return err
+	}
+	x.over, s.have = true, m.Epoch
+	return nil
+}
+
+// remembers makes the memory part of the transaction.
+func (x *transaction) remembers(ctx context.Context, m sink.Memory) error {
+	s := x.s
+	if !x.offsets {
+		x.opened = true
+		err := s.coordinated(ctx, wire.TransactionCoordinator, s.txn.ID, "begin to write the memory", func(c *wire.Conn) error {
+			return c.AddOffsetsToTxn(ctx, s.txn, s.txn.ID)
+		})
+		if err != nil {
+			return err
+		}
+		x.offsets = true
+	}
+	if x.remember {
+		return nil
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	at := wire.TopicPartition{Topic: s.topics[0]}
+	err = s.coordinated(ctx, wire.GroupCoordinator, s.txn.ID, "write the memory", func(c *wire.Conn) error {
+		return c.TxnOffsetCommit(ctx, s.txn, s.txn.ID, wire.GroupOffset{TopicPartition: at, Offset: int64(m.Epoch), Metadata: string(text)})
+	})
+	if err != nil {
+		return err
+	}
+	x.remember = true
+	return nil
+}
+
+// Abort implements sink.Tx.
+func (x *transaction) Abort(ctx context.Context) error {
+	s := x.s
+	if x.over {
+		return nil
+	}
+	x.over = true
+	if !x.opened || x.generation != s.generation || s.isLost() {
+		return nil // there is nothing, or the next fence aborts it
+	}
+	err := s.coordinated(ctx, wire.TransactionCoordinator, s.txn.ID, fmt.Sprintf("abort epoch %d", x.epoch), func(c *wire.Conn) error {
+		return c.EndTxn(ctx, s.txn, false)
+	})
+	if err != nil {
+		s.lost() // the next fence aborts it
+		if errors.Is(err, sink.ErrFenced) {
+			return nil
+		}
+	}
+	return err
+}
