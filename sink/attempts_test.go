@@ -24,7 +24,7 @@ func TestFilesCopiedRoot(t *testing.T) {
 
 	// Data of another process under the name that this one would use is not taken
 	// for its own.
-	name := "counts/r/data/words/1.0.1.1"
+	name := "counts/r/data/words/0/1.0.1.1"
 	require.NoError(t, store.PutIfAbsent(t.Context(), name, func(w io.Writer) error { _, err := io.WriteString(w, "other\n"); return err }))
 	w, err := sink.NewWriter(a, 1, []sink.Output{rows(sink.Lines(a, sink.Text[string]), "words", []string{"mine"})}, nil)
 	require.NoError(t, err)

@@ -79,7 +79,14 @@ func TestFilesMissingOrMoved(t *testing.T) {
 		require.Error(t, err, name)
 		if strings.Contains(name, "/manifests/") {
 			require.ErrorIs(t, err, sink.ErrDamaged)
-			require.ErrorIs(t, sink.NewFiles("counts", bad).Fence(t.Context(), fenceOf("root-1", 3)), sink.ErrDamaged, "a hole in the log")
+			// A run sees a hole at the beginning and before the end. One in between
+			// does not concern it: the last entry says all that it must know.
+			err := sink.NewFiles("counts", bad).Fence(t.Context(), fenceOf("root-1", 3))
+			if strings.HasSuffix(name, "manifests/3") {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, sink.ErrDamaged, "a hole in the log")
+			}
 		}
 		for _, other := range list {
 			if other == name || strings.HasPrefix(other, "counts/roots/") {

@@ -20,8 +20,8 @@ func sample() []*entry {
 			Format: 1, Kind: kindEpoch, Seq: 2, Prev: SumOf([]byte("entry 1")), Root: "0c9f5a54-3c0b-4f6e-9d5c-1b7a2f0e8d11",
 			Unit: "counts", Term: 3, Run: "run-3", Memory: m,
 			Files: []File{
-				{Name: "data/words/7.0.3.1", Output: "words", Partition: 0, Of: 2, Framing: "lines", Rows: 2, Size: 8, Checksum: SumOf([]byte("a 1\nb 2\n"))},
-				{Name: "data/words/7.1.3.1", Output: "words", Partition: 1, Of: 2, Framing: "lines", Rows: 1, Size: 4, Checksum: SumOf([]byte("c 3\n"))},
+				{Name: "data/words/0/7.0.3.1", Output: "words", Partition: 0, Of: 2, Framing: "lines", Rows: 2, Size: 8, Checksum: SumOf([]byte("a 1\nb 2\n"))},
+				{Name: "data/words/0/7.1.3.1", Output: "words", Partition: 1, Of: 2, Framing: "lines", Rows: 1, Size: 4, Checksum: SumOf([]byte("c 3\n"))},
 			},
 		},
 		{Format: 1, Kind: kindFence, Seq: 3, Prev: SumOf([]byte("entry 2")), Root: "0c9f5a54-3c0b-4f6e-9d5c-1b7a2f0e8d11", Unit: "counts", Term: 4, Run: "run-4", Memory: m},

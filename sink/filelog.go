@@ -14,26 +14,76 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// countEntries lists the log in folder and gives the number of its entries. What
-// has no number for a name is not part of it.
-func countEntries(ctx context.Context, store vfs.Store, folder string) (n uint64, err error) {
+// lastEntry gives the number of the last entry of the log in folder, 0 if it is
+// empty. As the log has no holes, it is found with a few questions, however long
+// the log is; only an empty one is listed, lest its first entries were deleted.
+func lastEntry(ctx context.Context, store vfs.Store, folder string) (uint64, error) {
+	there := func(seq uint64) (bool, error) {
+		_, err := store.Stat(ctx, folder+seqName(seq))
+		if absent(err) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	for low := uint64(0); ; {
+		// low is there (or 0), high is not.
+		high := low + 1
+		for step := uint64(1); ; step *= 2 {
+			ok, err := there(high)
+			if err != nil {
+				return 0, err
+			}
+			if !ok {
+				break
+			}
+			low, high = high, high+step
+		}
+		for high-low > 1 {
+			mid := low + (high-low)/2
+			ok, err := there(mid)
+			switch {
+			case err != nil:
+				return 0, err
+			case ok:
+				low = mid
+			default:
+				high = mid
+			}
+		}
+		beyond, err := entryBeyond(ctx, store, folder, low, there)
+		if err != nil || beyond == 0 {
+			return low, err
+		}
+		// It came while this one was looking, and then so did the one before it.
+		if ok, err := there(low + 1); err != nil || !ok {
+			if err == nil {
+				err = &DamagedError{Path: folder + seqName(low+1), Reason: fmt.Sprintf("it is missing, and entry %d is there", beyond)}
+			}
+			return 0, err
+		}
+		low++
+	}
+}
+
+// entryBeyond looks for an entry after a last one, where none can be.
+func entryBeyond(ctx context.Context, store vfs.Store, folder string, last uint64, there func(uint64) (bool, error)) (uint64, error) {
+	if last > 0 {
+		if ok, err := there(last + 2); err != nil || !ok {
+			return 0, err
+		}
+		return last + 2, nil
+	}
 	list, err := store.List(ctx, folder+manifestsDir)
 	if err != nil {
 		return 0, fmt.Errorf("list %s: %w", folder+manifestsDir, err)
 	}
-	count := uint64(0)
-	for _, o := range list {
+	for _, o := range list { // what has no number for a name is not part of the log
 		name := strings.TrimPrefix(o.Name, folder+manifestsDir)
-		seq, err := strconv.ParseUint(name, 10, 64)
-		if err == nil && seq > 0 && u(seq) == name {
-			count++
-			n = max(n, seq)
+		if seq, err := strconv.ParseUint(name, 10, 64); err == nil && seq > 0 && u(seq) == name {
+			return seq, nil
 		}
 	}
-	if count != n {
-		return 0, &DamagedError{Path: folder + manifestsDir, Reason: fmt.Sprintf("it has entry %d, but only %d entries", n, count)}
-	}
-	return n, nil
+	return 0, nil
 }
 
 // readEntry reads an entry of the log in folder.

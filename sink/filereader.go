@@ -60,7 +60,7 @@ func OpenFiles(ctx context.Context, store vfs.Store, name, root string) (*FileRe
 		return nil, fmt.Errorf("sink %s: no run has written here: %w", name, fs.ErrNotExist)
 	}
 	r := &FileReader{store: store, name: name, root: root, folder: name + "/" + root + "/"}
-	if r.known, err = countEntries(ctx, store, r.folder); err != nil {
+	if r.known, err = lastEntry(ctx, store, r.folder); err != nil {
 		return nil, fmt.Errorf("sink %s: %w", name, err)
 	}
 	return r, nil

@@ -26,7 +26,7 @@ const (
 //
 //	<name>/roots/<root>                   the roots that have written here
 //	<name>/<root>/manifests/<seq>         the log, from 1 on, without holes
-//	<name>/<root>/data/<output>/<epoch>.<partition>.<term>.<try>
+//	<name>/<root>/data/<output>/<epoch/1000>/<epoch>.<partition>.<term>.<try>
 //
 // Each root id has a folder of its own, so a new root or a fork starts anew
 // beside what others wrote; Fence says so in a notice, and readers choose.
@@ -40,8 +40,10 @@ const (
 // files, and nobody deletes them. A partition without rows has no file, an epoch
 // without rows an entry all the same.
 //
-// Opening costs one listing of manifests/. Nothing is compacted or removed: data
-// files that are not wanted any more may be deleted, manifests must stay.
+// Opening asks for some twenty to forty names, however long the log is, and lists
+// nothing; an epoch costs its data files and one entry. Nothing is compacted or
+// removed: data files that are not wanted any more may be deleted, manifests must
+// stay.
 type Files struct {
 	name  string
 	store vfs.Store
@@ -114,7 +116,7 @@ func (f *Files) owned() error {
 // readEnd finds the last entry of the log. It says all: terms never go back in
 // the log, and a fence carries the memory over.
 func (f *Files) readEnd(ctx context.Context) error {
-	n, err := countEntries(ctx, f.store, f.path(""))
+	n, err := lastEntry(ctx, f.store, f.path(""))
 	if err != nil {
 		return fmt.Errorf("sink %s: %w", f.name, err)
 	}

@@ -46,7 +46,7 @@ func (t *filesTx) Write(ctx context.Context, p Part, rows Rows) error {
 		return err // nil if the part is empty: then there is no file
 	}
 	f := File{
-		Name:   dataFolder + output + "/" + strings.Join([]string{u(t.epoch), strconv.Itoa(p.Index), u(t.term), strconv.Itoa(t.try)}, "."),
+		Name:   dataFolder + output + "/" + u(t.epoch/1000) + "/" + strings.Join([]string{u(t.epoch), strconv.Itoa(p.Index), u(t.term), strconv.Itoa(t.try)}, "."),
 		Output: p.Output, Partition: p.Index, Of: p.Of, Framing: p.Target,
 	}
 	write := func(w io.Writer) (err error) {
