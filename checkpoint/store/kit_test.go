@@ -378,3 +378,13 @@ func delta(part int, n uint64) string {
 func snapshot(part int, n, term uint64) string {
 	return fmt.Sprintf("state/1/%d/%d.%d.snapshot", part, n, term)
 }
+
+// commitAs commits epoch n of one partition as given.
+func (w *world) commitAs(n uint64, pc checkpoint.PartitionCommit) {
+	w.t.Helper()
+	w.commit = &checkpoint.Commit{
+		Epoch: n, Kind: checkpoint.KindBatch, Term: w.term, Run: "run", Time: int64(n) * 1e9, Metadata: 1,
+		Operators: []checkpoint.OperatorCommit{{Number: 1, Partitions: []checkpoint.PartitionCommit{pc}}},
+	}
+	require.NoError(w.t, w.document(checkpoint.CommitName(n), w.commit))
+}
