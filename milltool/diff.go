@@ -83,6 +83,12 @@ func (c *call) diff(ctx context.Context, v *view, a, b uint64, touches bool) err
 		}
 		return nil
 	}
+	c.printDiff(rows)
+	return nil
+}
+
+// printDiff prints differences for people.
+func (c *call) printDiff(rows []diffRow) {
 	mark := map[string]string{added: "+", removed: "-", changed: "~", touched: "="}
 	c.table(func(add func(...string)) {
 		for _, r := range rows {
@@ -96,7 +102,6 @@ func (c *call) diff(ctx context.Context, v *view, a, b uint64, touches bool) err
 			add(mark[r.Change], string(r.Key), dash(state))
 		}
 	})
-	return nil
 }
 
 // side reads all of an operator's keys. Without such an operator the error is

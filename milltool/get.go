@@ -55,7 +55,7 @@ func (c *call) get(ctx context.Context, v *view, at versionFlag) error {
 		return err
 	}
 	if e == nil {
-		c.note("operator %s has no key %s in version %d", word(op.Name), shorten(c.args[2]), commit.Epoch)
+		c.note("operator %s has no key %q in version %d", word(op.Name), shorten(c.args[2]), commit.Epoch)
 		return errFound
 	}
 	r := getResult{Version: commit.Epoch, Partition: e.part, times: timesOf(op, e.time)}

@@ -3,8 +3,10 @@ package milltool
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +18,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
-// session runs a command line as a terminal shows it.
+// terminal runs a command line as a terminal shows it.
 func terminal(t testing.TB, env Env, line string) string {
 	out, errs, code := runEnv(t, env, split(line)...)
 	var b strings.Builder
@@ -60,11 +62,9 @@ func TestGolden(t *testing.T) {
 	require.NotEmpty(t, files)
 	for _, f := range files {
 		t.Run(filepath.Base(f), func(t *testing.T) {
-			store := vfs.NewObjects()
-			fixedRoot(t, store)
 			b, err := os.ReadFile(f)
 			require.NoError(t, err)
-			env := fixedEnv(t, store)
+			env := fixedEnv(t)
 			var got strings.Builder
 			for line := range strings.Lines(string(b)) {
 				if cmd, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "$ statemill "); ok {
@@ -83,19 +83,32 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// fixedEnv opens the root ckpt; calm, which has no epoch pending; broken, which has damaged snapshots besides; and any other
-// name as an empty store.
-func fixedEnv(t testing.TB, store *vfs.Objects) Env {
-	calm := with(t, store, checkpoint.PlanName(7), nil)
-	broken := calm
-	for _, name := range []string{"state/1/r1/0/5.2.snapshot", "state/1/r1/2/5.2.snapshot", "state/1/0/2.1.snapshot"} {
-		broken = with(t, broken, name, []byte(objects(t, store)[name])[:90])
-	}
-	stores := map[string]*vfs.Objects{"ckpt": store, "calm": calm, "broken": broken}
-	return Env{Open: func(dir string) (vfs.Store, error) {
-		if stores[dir] == nil {
-			stores[dir] = vfs.NewObjects()
+// fixedEnv has the fixed root in the folder ckpt; in stopped, without a pending epoch; in held, the same with its lock held; in
+// broken, the same with damaged snapshots.
+func fixedEnv(t testing.TB) Env {
+	mem := vfs.NewMem(vfs.WithOwner("desk", 4242))
+	source := vfs.NewObjects()
+	fixedRoot(t, source)
+	files := objects(t, source)
+	for _, dir := range []string{"ckpt", "stopped", "held", "broken"} {
+		s, err := vfs.NewDir(mem, dir, "maker")
+		require.NoError(t, err)
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			content := files[name]
+			switch {
+			case dir == "ckpt":
+			case name == checkpoint.PlanName(7):
+				continue
+			case name == checkpoint.LockName:
+				content = ""
+			case dir == "broken" && (strings.HasSuffix(name, "/5.2.snapshot") || name == "state/1/0/2.1.snapshot"):
+				content = content[:90]
+			}
+			(&maker{t: t, store: s}).put(name, []byte(content))
 		}
-		return stores[dir], nil
-	}}
+	}
+	lock, err := mem.Lock("held/lock", files[checkpoint.LockName])
+	require.NoError(t, err)
+	t.Cleanup(func() { lock.Close() })
+	return Env{FS: mem}
 }

@@ -49,7 +49,7 @@ func (c *call) history(ctx context.Context, v *view, touches bool) error {
 		return err
 	}
 	if len(rows) == 0 {
-		c.note("no version that is kept has the key %s", shorten(c.args[2]))
+		c.note("no version that is kept has the key %q", shorten(c.args[2]))
 		return errFound
 	}
 	if c.json {
