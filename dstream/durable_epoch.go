@@ -158,11 +158,17 @@ func (d *durable) decided(epoch uint64) bool {
 	return err == nil && c.Run == d.id
 }
 
-// aborted gives an epoch up.
+// aborted gives an epoch up because of err. It is an error only if that says more
+// than err does: that a newer run is the cause.
 func (d *durable) aborted(err error) error {
-	if d.session == nil || restarts(err) || errors.Is(err, checkpoint.ErrNotOwner) {
-		return nil // the session is over
+	if d.session == nil || restarts(err) || errors.Is(err, checkpoint.ErrNotOwner) || errors.Is(err, errNotBegun) {
+		return nil // the session is over, or does not know of the epoch
 	}
 	// The run's own context may be what has ended.
-	return d.session.Aborted(context.WithoutCancel(d.r.hard), err)
+	var newer *checkpoint.NotOwnerError
+	errors.As(d.session.Aborted(context.WithoutCancel(d.r.hard), err), &newer)
+	if newer == nil {
+		return nil
+	}
+	return newer
 }
