@@ -235,6 +235,7 @@ func (r *run) failed(phase, name string, err error) error {
 // ends is the error with which the run ends, when the planner says err.
 func (r *run) ends(err error) error {
 	if r.durable != nil && restarts(err) && r.hard.Err() == nil {
+		r.durable.follow(err)
 		return errAgain
 	}
 	r.cause = err

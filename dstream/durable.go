@@ -27,6 +27,7 @@ type durable struct {
 	units []sink.Unit
 
 	session *checkpoint.Session
+	after   uint64 // the term behind which the run begins anew
 	start   checkpoint.Start
 	place   map[string]int // operator name → index in start.Operators
 	keeper  *store.Maintainer
@@ -71,6 +72,7 @@ func (d *durable) begins(ctx context.Context) (core.Start, func(string) *source.
 		case !restarts(err) || try == most || ctx.Err() != nil:
 			return core.Start{}, nil, err
 		}
+		d.follow(err)
 		if err := d.leave(); err != nil {
 			return core.Start{}, nil, err
 		}
@@ -80,6 +82,17 @@ func (d *durable) begins(ctx context.Context) (core.Start, func(string) *source.
 // restarts says that the run is to begin anew under the next term (D7).
 func restarts(err error) bool {
 	return errors.Is(err, checkpoint.ErrRestart) || errors.Is(err, store.ErrTaken)
+}
+
+// follow notes the term behind which a run begins anew: only the next one will do,
+// as somebody who has that is newer.
+func (d *durable) follow(err error) {
+	var again *checkpoint.RestartError
+	if errors.As(err, &again) {
+		d.after = again.Term
+	} else if d.session != nil {
+		d.after = d.session.Term()
+	}
 }
 
 func (d *durable) begin(ctx context.Context) error {
@@ -133,7 +146,7 @@ func (d *durable) config() (checkpoint.Config, error) {
 		return checkpoint.Config{}, fmt.Errorf("checkpoint: the name of this machine: %w", err)
 	}
 	cfg := checkpoint.Config{
-		Store: d.store, Run: d.id, Host: host, PID: pid,
+		Store: d.store, Run: d.id, After: d.after, Host: host, PID: pid,
 		Now:      func() int64 { return r.clock.Now().UnixNano() },
 		Wait:     r.pause,
 		Interval: int64(c.interval), Zero: gridZero(r.clock.Now().UnixNano(), int64(c.interval)),

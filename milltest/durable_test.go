@@ -42,7 +42,7 @@ func TestRestartGoesOn(t *testing.T) {
 	in.Batch("a")
 	kit.Tick(1)
 	require.Equal(t, map[string]int{"a": 3, "b": 1}, milltest.State[string, int](kit, "counts"))
-	require.Equal(t, [][]total{{{"b", 1}, {"a", 1}, {"a", 2}}, {{"a", 3}}}, milltest.Output[total](kit, "out"))
+	require.Equal(t, [][]total{{{Key: "b", Value: 1}, {Key: "a", Value: 1}, {Key: "a", Value: 2}}, {{Key: "a", Value: 3}}}, milltest.Output[total](kit, "out"))
 	kit.Crash()
 	in.Batch("b")
 	kit.Tick(1)
