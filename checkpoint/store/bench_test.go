@@ -19,13 +19,17 @@ func benchKey(i int) string { return fmt.Sprintf("key-%012d", i) }
 // snapshot, a snapshot of it.
 func filled(b *testing.B, n int, snapshot bool) *world {
 	w := begin(b, vfs.NewObjects(), 1, 1)
-	c := change{}
+	m, err := mapOf()
+	require.NoError(b, err)
 	for i := range n {
-		c[benchKey(i)] = set(int64(i))
+		require.NoError(b, m.Put(benchKey(i*7919%n), int64(i), 1e9)) // 7919 is no divisor
 	}
-	w.epoch(c)
+	pc, err := w.op.WriteDelta(context.Background(), 0, 1, 1e9, checkpoint.PartitionCommit{}, m, false)
+	require.NoError(b, err)
+	w.commitAs(1, pc)
+	w.live[0] = m
 	if snapshot {
-		_, err := w.op.Snapshot(context.Background(), 0, 1, w.live[0])
+		_, err := w.op.Snapshot(context.Background(), 0, 1, m)
 		require.NoError(b, err)
 	}
 	return w

@@ -1,0 +1,75 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/statemill/statemill/checkpoint/store"
+	"github.com/statemill/statemill/codec"
+	"github.com/statemill/statemill/statemap"
+	"github.com/statemill/statemill/vfs"
+)
+
+// D5: files of an older type are loaded through its migration, by an operator
+// whose own files have the new one.
+func TestLoadThroughMigration(t *testing.T) {
+	w := begin(t, vfs.NewObjects(), 1, 1)
+	w.run(5)
+	key, old := codecs(t)
+	today, err := codec.For[string]()
+	require.NoError(t, err)
+	schema, err := codec.SchemaFor(old)
+	require.NoError(t, err)
+	reader, err := codec.Reader(schema, today, codec.Migrate(func(v int64) (string, error) { return fmt.Sprint("n", v), nil }))
+	require.NoError(t, err)
+	op, err := store.NewOperator(store.Config[string, string]{
+		Store: w.store, Root: w.root, Operator: operator(1), Key: key, State: today, LoadState: reader, Put: w.store.PutIfAbsent, Term: 2,
+	})
+	require.NoError(t, err)
+	m, _, err := op.Load(context.Background(), 0, 5, func() (*statemap.Map[string, string], error) {
+		return statemap.New[string, string](statemap.Options[string]{})
+	}, nil)
+	require.NoError(t, err)
+	require.Equal(t, len(w.want[5][0]), m.Len())
+	for k, e := range m.All() {
+		require.Equal(t, fmt.Sprint("n", w.want[5][0][k].S), e.State)
+		require.Equal(t, w.want[5][0][k].T, e.Time)
+	}
+	pc, err := op.WriteDelta(context.Background(), 0, 6, 6e9, w.commit.Operators[0].Partitions[0], m, true)
+	require.NoError(t, err)
+	require.True(t, pc.Base)
+}
+
+// Whatever bytes a file has, a load gives the version or an error.
+func FuzzLoad(f *testing.F) {
+	s := vfs.NewObjects()
+	w := begin(f, s, 1, 1)
+	w.run(4)
+	if _, err := w.op.Snapshot(context.Background(), 0, 4, w.live[0]); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(true, read(f, s, snapshot(0, 4, 1)))
+	f.Add(false, read(f, s, delta(0, 4)))
+	f.Add(true, []byte{})
+	f.Fuzz(func(t *testing.T, whole bool, b []byte) {
+		name := delta(0, 4)
+		other := s.Clone()
+		if whole {
+			name = snapshot(0, 4, 1)
+		} else {
+			require.NoError(t, other.Delete(context.Background(), snapshot(0, 4, 1)))
+		}
+		replace(t, other, name, b)
+		damaged := &world{t: t, store: other, parts: 1}
+		m, _, err := damaged.fresh().Load(context.Background(), 0, 4, mapOf, nil)
+		if err != nil {
+			require.ErrorIs(t, err, store.ErrNotLoadable)
+			require.Nil(t, m)
+			return
+		}
+		require.Equal(t, w.want[4][0], contents(m))
+	})
+}
