@@ -55,8 +55,8 @@ type Config struct {
 	Store vfs.Store
 	// Run is the run's id: unlike that of any other run of this root, ever.
 	Run string
-	// After is the term of the session that this one replaces after ErrRestart,
-	// else 0.
+	// After is the term of the session that this one replaces after ErrRestart
+	// (RestartError.Term), else 0. The new session takes the next term or none.
 	After uint64
 	// Host and PID tell where the run is, for people.
 	Host string

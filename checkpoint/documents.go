@@ -143,7 +143,7 @@ type Commit struct {
 	// Term and Run are those of the run that committed it.
 	Term uint64 `json:"term"`
 	Run  string `json:"run"`
-	// Time and Watermark are those of the plan.
+	// Time is that of the plan, Watermark that after the epoch.
 	Time      int64 `json:"time"`
 	Watermark int64 `json:"watermark"`
 	// Metadata is the metadata in force from here on.

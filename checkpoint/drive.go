@@ -128,7 +128,7 @@ func (s *Session) reason(a protocol.Action) error {
 		}
 		return errors.Join(err, s.failure)
 	case protocol.Restart:
-		return fmt.Errorf("checkpoint: epoch %d: %w", a.Epoch, ErrRestart)
+		return &RestartError{Epoch: a.Epoch, Term: s.Term()}
 	case protocol.RedoDiffers:
 		return &RedoDiffersError{Epoch: a.Epoch, Sink: s.cfg.Sinks[a.Sink].Name(), What: s.difference(a.Sink)}
 	case protocol.Refused:

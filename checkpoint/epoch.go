@@ -14,7 +14,7 @@ type CommitInput struct {
 	// Of a partition without a file, chain and number of keys stay as they were
 	// and are filled in.
 	Operators []OperatorCommit
-	// Watermark is that after the epoch.
+	// Watermark is that after the epoch; 0 stands for that of the plan.
 	Watermark int64
 	// Floor is the oldest version to keep; a lower one than before counts as
 	// that one.

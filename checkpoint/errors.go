@@ -16,9 +16,7 @@ var (
 	// ErrNotOwner is the class of [*NotOwnerError]: a newer run has taken over;
 	// this one must end and writes nothing more.
 	ErrNotOwner = errors.New("a newer run owns the checkpoint")
-	// ErrRestart says that an older run's plan or commit of the epoch was found:
-	// it stands, and this run drops its own. Close the session, open another one
-	// and load anew; nothing is wrong.
+	// ErrRestart is the class of [*RestartError].
 	ErrRestart = errors.New("an older run has decided the epoch: open the checkpoint again")
 	// ErrRedoDiffers is the class of [*RedoDiffersError].
 	ErrRedoDiffers = errors.New("the epoch computed again differs from what a sink has")
@@ -120,6 +118,25 @@ func (e *NotOwnerError) Error() string {
 
 // Is makes every NotOwnerError an [ErrNotOwner].
 func (e *NotOwnerError) Is(target error) bool { return target == ErrNotOwner }
+
+// RestartError tells that an older run's plan or commit of the epoch was found:
+// it stands, and this run drops its own. Nothing is wrong: close the session,
+// open another one with Config.After, and load anew.
+type RestartError struct {
+	// Epoch is the epoch that the older run has decided.
+	Epoch uint64
+	// Term is that of this run: what Config.After must be. Without it a run that
+	// was overtaken meanwhile would take over from the run that did it.
+	Term uint64
+}
+
+// Error names the epoch.
+func (e *RestartError) Error() string {
+	return fmt.Sprintf("checkpoint: epoch %d: %v", e.Epoch, ErrRestart)
+}
+
+// Is makes every RestartError an [ErrRestart].
+func (e *RestartError) Is(target error) bool { return target == ErrRestart }
 
 // RedoDiffersError tells that an epoch that a sink has was computed again and
 // came out another way.

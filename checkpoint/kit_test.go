@@ -210,10 +210,11 @@ func (j *job) jobOperator(name string) *JobOperator {
 func (j *job) run(ctx context.Context, n uint64) error {
 	for {
 		err := j.runOnce(ctx, n)
-		if !errors.Is(err, ErrRestart) {
+		var again *RestartError
+		if !errors.As(err, &again) {
 			return err
 		}
-		j.cfg.After = j.s0term
+		j.cfg.After = again.Term
 	}
 }
 

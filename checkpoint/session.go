@@ -56,7 +56,7 @@ type Change struct {
 // batch begins with Deltas. Put may be called from any goroutine.
 //
 // An error of Plan, Deltas, Outputs, Sinks, Commit or Change ends the session:
-// what can be tried again was tried again. Close it; after ErrRestart open
+// what can be tried again was tried again. Close it; after a *RestartError open
 // another one with Config.After.
 type Session struct {
 	cfg     Config
@@ -98,7 +98,7 @@ type Session struct {
 // if no batch is pending. The caller then loads the version of Start().Commit
 // and calls Loaded.
 //
-// Errors: *OwnedError, *RefusedError, *NotOwnerError, ErrRestart,
+// Errors: *OwnedError, *RefusedError, *NotOwnerError, *RestartError,
 // *CorruptError, *FormatError, *GapError, and those of store and sinks.
 func Open(ctx context.Context, cfg Config) (*Session, error) {
 	if err := cfg.validate(); err != nil {

@@ -82,7 +82,10 @@ func (s *Session) createCommit(ctx context.Context, a protocol.Action) (protocol
 	case a.Plan == protocol.Change:
 		c.Watermark, c.Sinks = s.commit.Watermark, s.commit.Sinks
 	case s.adopted == nil:
-		c.Watermark, c.Counters = s.input.Watermark, s.input.Counters
+		if s.input.Watermark != 0 {
+			c.Watermark = s.input.Watermark
+		}
+		c.Counters = s.input.Counters
 		c.Floor = max(c.Floor, min(s.input.Floor, a.Epoch))
 		fallthrough
 	default:
