@@ -3,6 +3,7 @@ package dstream
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/statemill/statemill/rdd"
 )
@@ -13,6 +14,7 @@ import (
 type batchRun struct {
 	run   *run
 	batch Batch
+	prev  time.Time // the batch before, or the zero time
 	ctx   context.Context
 	slots []slot
 
@@ -30,7 +32,11 @@ type slot struct {
 }
 
 func newBatchRun(r *run, ctx context.Context, b Batch) *batchRun {
-	return &batchRun{run: r, batch: b, ctx: ctx, slots: make([]slot, len(r.ssc.nodes)), shuffles: map[int]any{}}
+	prev := r.committedAt
+	if prev.Before(r.zero) { // none yet
+		prev = r.zero
+	}
+	return &batchRun{run: r, batch: b, prev: prev, ctx: ctx, slots: make([]slot, len(r.ssc.nodes)), shuffles: map[int]any{}}
 }
 
 // get gives the RDD of a stream in this batch.
@@ -40,6 +46,10 @@ func (b *batchRun) get(n *node) (any, error) {
 		return s.rdd, s.err
 	}
 	s.made = true
+	if _, due := b.slides(n); !due {
+		s.rdd = n.empty()
+		return s.rdd, nil
+	}
 	// Building runs user code too: an initial state's sequence, a partitioner.
 	s.rdd, s.err = call(n.label(), func() (any, error) { return n.build(b) })
 	if s.err == nil && n.kept && !n.stable {

@@ -145,6 +145,9 @@ func (r *run) compute() (name string, err error) {
 			}
 		}
 	}
+	if name, err := b.keepForWindows(); err != nil {
+		return name, err
+	}
 	r.cur.phase(r, &r.cur.progress.Phases.Compute)
 	return "", nil
 }
@@ -179,6 +182,9 @@ func (r *run) outputs() (name string, err error) {
 		}
 	}
 	for _, o := range r.ssc.outputs {
+		if _, due := e.b.slides(o.node); !due {
+			continue
+		}
 		began := r.clock.Now()
 		done := OutputProgress{Name: o.label(), Kind: o.kind}
 		for {
@@ -380,5 +386,5 @@ func (r *run) forget() {
 
 // rememberOf is how long a stream's RDDs are kept.
 func (r *run) rememberOf(n *node) time.Duration {
-	return max(n.remember, r.ssc.cfg.remember, n.slide)
+	return max(n.remember, r.ssc.cfg.remember, n.slide, n.needed)
 }

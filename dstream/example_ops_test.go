@@ -206,3 +206,92 @@ func ExampleUnion() {
 	// 1s [1 2 10]
 	// 2s [3]
 }
+
+// Two seconds, every second.
+func ExampleWindow() {
+	play(4, func(ssc *dstream.StreamingContext) dstream.Stream[int] {
+		return dstream.Window(dstream.QueueStream(ssc, []int{1}, []int{2}, []int{3}), 2*time.Second, time.Second)
+	})
+	// Output:
+	// 1s [1]
+	// 2s [1 2]
+	// 3s [2 3]
+	// 4s [3]
+}
+
+func ExampleReduceByWindow() {
+	play(4, func(ssc *dstream.StreamingContext) dstream.Stream[string] {
+		words := dstream.QueueStream(ssc, []string{"a", "b"}, []string{"c"}, []string{"d"})
+		return dstream.ReduceByWindow(words, func(a, b string) string { return a + b }, 4*time.Second, 2*time.Second)
+	})
+	// Output:
+	// 2s [abc]
+	// 4s [abcd]
+}
+
+func ExampleReduceByWindowInverse() {
+	play(3, func(ssc *dstream.StreamingContext) dstream.Stream[int] {
+		return dstream.ReduceByWindowInverse(dstream.QueueStream(ssc, []int{1, 2}, []int{4}),
+			func(a, b int) int { return a + b }, func(a, b int) int { return a - b }, 2*time.Second, time.Second)
+	})
+	// Output:
+	// 1s [3]
+	// 2s [7]
+	// 3s [4]
+}
+
+func ExampleCountByWindow() {
+	play(4, func(ssc *dstream.StreamingContext) dstream.Stream[int64] {
+		return dstream.CountByWindow(dstream.QueueStream(ssc, []int{7, 7}, []int{7}), 2*time.Second, time.Second)
+	})
+	// Output:
+	// 1s [2]
+	// 2s [3]
+	// 3s [1]
+	// 4s [0]
+}
+
+func ExampleCountByValueAndWindow() {
+	play(3, func(ssc *dstream.StreamingContext) dstream.Stream[dstream.Pair[string, int64]] {
+		words := dstream.QueueStream(ssc, []string{"a"}, []string{"b", "b"}, []string{"b"})
+		return dstream.CountByValueAndWindow(words, 2*time.Second, time.Second, onePartition)
+	})
+	// Output:
+	// 1s [{a 1}]
+	// 2s [{a 1} {b 2}]
+	// 3s [{b 3}]
+}
+
+func ExampleGroupByKeyAndWindow() {
+	play(2, func(ssc *dstream.StreamingContext) dstream.Stream[dstream.Pair[string, []int]] {
+		return dstream.GroupByKeyAndWindow(prices(ssc), 2*time.Second, time.Second, onePartition)
+	})
+	// Output:
+	// 1s [{apple [3 4]} {pear [5]}]
+	// 2s [{apple [3 4]} {pear [5 6]}]
+}
+
+func ExampleReduceByKeyAndWindow() {
+	play(3, func(ssc *dstream.StreamingContext) dstream.Stream[dstream.Pair[string, int]] {
+		return dstream.ReduceByKeyAndWindow(prices(ssc), func(a, b int) int { return max(a, b) }, 2*time.Second, time.Second, onePartition)
+	})
+	// Output:
+	// 1s [{apple 4} {pear 5}]
+	// 2s [{apple 4} {pear 6}]
+	// 3s [{pear 6}]
+}
+
+// The inverse function takes away what leaves the window; the filter drops keys of
+// which nothing is left.
+func ExampleReduceByKeyAndWindowInverse() {
+	play(3, func(ssc *dstream.StreamingContext) dstream.Stream[dstream.Pair[string, int]] {
+		return dstream.ReduceByKeyAndWindowInverse(prices(ssc),
+			func(a, b int) int { return a + b }, func(a, b int) int { return a - b },
+			func(_ string, sum int) bool { return sum != 0 },
+			2*time.Second, time.Second, onePartition)
+	})
+	// Output:
+	// 1s [{apple 7} {pear 5}]
+	// 2s [{apple 7} {pear 11}]
+	// 3s [{pear 6}]
+}

@@ -30,6 +30,12 @@ type node struct {
 	stable bool
 	// constant: the stream gives the same RDD in every batch.
 	constant bool
+	// every: it gives an RDD in every batch, also in those off its slide: keys time
+	// out in them.
+	every bool
+	// lookback: a windowed stream reads its parents' batches so far back.
+	lookback time.Duration
+	empty    func() any // the RDD of a batch off the slide
 
 	op  statefulNode // set on the stream of a stateful operator
 	src *input       // set on the stream of a source
@@ -37,7 +43,8 @@ type node struct {
 	// Frozen at the start.
 	wantKept  bool // an output or a Transform reads it
 	consumers int
-	live      bool // an output depends on it
+	live      bool          // an output depends on it
+	needed    time.Duration // how long windows need it remembered
 	kept      bool
 }
 
@@ -71,7 +78,7 @@ func newNode(ssc *StreamingContext, kind string, parents ...*node) *node {
 	ssc.mu.Lock()
 	defer ssc.mu.Unlock()
 	n.id = len(ssc.nodes)
-	n.slide = ssc.cfg.interval
+	slideErr := n.inheritSlide()
 	if err := ssc.addable(); err != nil {
 		ssc.lateFault(n.caller, n.kind, err) // the run reads the graph: it stays as it is
 		return n
@@ -79,6 +86,9 @@ func newNode(ssc *StreamingContext, kind string, parents ...*node) *node {
 	ssc.nodes = append(ssc.nodes, n)
 	if missing {
 		ssc.addFault(n, errNilStream)
+	}
+	if slideErr != nil {
+		ssc.addFault(n, slideErr)
 	}
 	for _, p := range parents {
 		if p != nil && p.ssc != nil && p.ssc != ssc {
@@ -159,6 +169,7 @@ func (ssc *StreamingContext) freeze() {
 		o.node.wantKept = true
 		visit(o.node)
 	}
+	ssc.rememberForWindows()
 	for _, n := range ssc.nodes {
 		n.kept = n.live && !sabotage.On("consumers-not-kept") && (n.consumers > 1 || n.wantKept || n.cached || n.remember > 0)
 	}

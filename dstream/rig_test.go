@@ -102,6 +102,16 @@ func (r *rig) tryTick() error {
 	return r.h.WaitTick(ctx, r.clock.Now())
 }
 
+// jump runs one batch n intervals on: the ticks between are skipped.
+func (r *rig) jump(n int) *rig {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	r.clock.Advance(time.Duration(n) * r.interval)
+	require.NoError(r.t, r.h.WaitTick(ctx, r.clock.Now()))
+	return r
+}
+
 // end waits for the end of the run and gives its error.
 func (r *rig) end() error { return r.ssc.Wait() }
 

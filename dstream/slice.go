@@ -14,8 +14,8 @@ type BatchRDD[T any] struct {
 }
 
 // Slice gives the RDDs of the committed batches of a stream with times from
-// from to until, both included. Times off the grid of batches are moved down to
-// it. The stream must be one that is kept: one with two or more consumers or
+// from to until, both included. Times off the grid of the stream's slide are moved
+// down to it. The stream must be one that is kept: one with two or more consumers or
 // with an output, or one set to Cache or Remember.
 //
 // Each RDD is retained for the caller, who must Release it. A batch that the
@@ -46,11 +46,11 @@ func Slice[T any](in Stream[T], from, until time.Time) ([]BatchRDD[T], error) {
 			s.RDD.Release()
 		}
 	}
-	first, last := r.gridTime(from), r.gridTime(until)
+	first, last := r.gridTime(n, from), r.gridTime(n, until)
 	if !first.After(r.zero) { // also so that a far past costs no walk over its grid
-		first = r.zero.Add(n.slide)
+		first = r.zero.Add(n.grid())
 	}
-	for t := first; !t.After(last) && !t.After(r.committedAt); t = t.Add(n.slide) {
+	for t := first; !t.After(last) && !t.After(r.committedAt); t = t.Add(n.grid()) {
 		kept, ok, err := r.remembers(n, t)
 		if err == nil && ok {
 			typed := kept.(*rdd.RDD[T])
@@ -66,10 +66,9 @@ func Slice[T any](in Stream[T], from, until time.Time) ([]BatchRDD[T], error) {
 	return out, nil
 }
 
-// gridTime moves t down to the grid of batch times.
-func (r *run) gridTime(t time.Time) time.Time {
-	d := r.ssc.cfg.interval
-	return r.zero.Add(t.Sub(r.zero).Truncate(d))
+// gridTime moves t down to the grid of a stream's times.
+func (r *run) gridTime(n *node, t time.Time) time.Time {
+	return r.zero.Add(t.Sub(r.zero).Truncate(n.grid()))
 }
 
 // remembers gives the RDD of a stream at a batch time; ok is false for a tick
@@ -80,7 +79,7 @@ func (r *run) remembers(n *node, t time.Time) (kept any, ok bool, err error) {
 		return nil, false, &ForgottenError{Stream: n.label(), Time: t.UTC(), Remember: r.rememberOf(n)}
 	}
 	for _, b := range r.remembered {
-		if b.batch.Time.Equal(t) {
+		if at, due := b.slides(n); due && at.Equal(t) {
 			if s := b.slots[n.id]; s.made {
 				return s.rdd, true, s.err
 			}

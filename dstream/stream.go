@@ -114,6 +114,7 @@ func nodeOf[T any](in Stream[T]) (n *node) {
 // bind makes the typed stream of a node: build gives the RDD of a batch.
 func bind[T any](n *node, build func(b *batchRun) (*rdd.RDD[T], error)) *DStream[T] {
 	n.build = func(b *batchRun) (any, error) { return build(b) }
+	n.empty = func() any { return rdd.Parallelize[T](nil, 1) }
 	n.keep = func(r any) (any, func()) {
 		kept := rdd.Keep(r.(*rdd.RDD[T]))
 		return kept, kept.Release

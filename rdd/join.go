@@ -141,15 +141,19 @@ func zip[K comparable, V, W, U any](a *RDD[Pair[K, V]], b *RDD[Pair[K, W]], p pa
 func zipped[K comparable, A, B, U any](a *RDD[Pair[K, A]], b *RDD[Pair[K, B]], p partitioner.Partitioner[K], name string, compute func(t *Task, target int, emit func(U) error) error) *RDD[U] {
 	out := derive(a, name, compute)
 	out.part = p
-	out.deps = slices.Concat(a.deps, b.deps)
-	out.res = slices.Concat(a.res, b.res)
+	alsoReads(out, b)
+	return out
+}
+
+// alsoReads says that out reads r too.
+func alsoReads[U, T any](out *RDD[U], r *RDD[T]) {
+	out.deps, out.res = slices.Concat(out.deps, r.deps), slices.Concat(out.res, r.res)
 	if out.err == nil {
-		out.err = b.err
+		out.err = r.err
 	}
 	if out.exec == nil {
-		out.exec = b.exec
+		out.exec = r.exec
 	}
-	return out
 }
 
 // Merge joins partition i of all datasets, in the order in which they are given:

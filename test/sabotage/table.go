@@ -57,9 +57,11 @@ var table = []Break{
 	{Name: "consumers-not-kept", Package: "dstream", Test: "TestEachFunctionRunsOnce"},
 	{Name: "duplicate-passes", Package: "dstream", Test: "TestDuplicatesAndGaps"},
 	{Name: "output-recompute", Package: "dstream", Test: "TestRetriedOutputComputesNothing"},
+	{Name: "passed-window-lost", Package: "dstream", Test: "TestWindowsAreTheModel"},
 	{Name: "position-goes-back", Package: "dstream", Test: "TestDuplicatesAndGaps"},
 	{Name: "remember-forgotten", Package: "dstream", Test: "TestRememberedBatchesPinStateOnlyForReaders/true"},
 	{Name: "seal-before-all", Package: "dstream", Test: "TestFailedOutputTakesStateBack"},
+	{Name: "window-forgets", Package: "dstream", Test: "TestWindowsAreTheModel"},
 
 	{Name: "bytes-not-capped", Package: "kafka", Test: "TestBytesAreCappedFromTheFirstBatchOn"},
 	{Name: "kafka-epoch-twice", Package: "test/kafka", Test: "TestSinkSuite/embedded/EpochsGoForward"},
@@ -77,6 +79,7 @@ var table = []Break{
 	{Name: "random-group-order", Package: "rdd", Test: "TestOrderOfReduceByKey"},
 	{Name: "released-readable", Package: "rdd", Test: "TestReleasedKeptRows"},
 	{Name: "shuffle-join-order", Package: "rdd", Test: "TestOrderOfShuffle"},
+	{Name: "window-keeps-all", Package: "rdd", Test: "TestSlideWindow"},
 
 	{Name: "sink-attempts-share-names", Package: "sink", Test: "TestFilesAttemptsHaveNamesOfTheirOwn"},
 	{Name: "sink-data-unchecked", Package: "sink", Test: "TestEveryByteDamaged"},
