@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/statemill/statemill/checkpoint/statefile"
+	"github.com/statemill/statemill/internal/sabotage"
 )
 
 // File is a state file that a version consists of.
@@ -123,7 +124,7 @@ func (r *Root) Files(ctx context.Context, number, part int, n uint64, bad ...str
 			f.Start = &s
 			break
 		}
-		if at.Base {
+		if at.Base && !sabotage.On("base-is-a-delta") {
 			f.Start = &file
 			break
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/statemill/statemill/codec"
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/partitioner"
 )
 
@@ -211,6 +212,7 @@ func (f *fitter) types(job *JobOperator, old *Operator, now *Operator) (migrate,
 	case migrate:
 		now.Older = nil
 		f.tell(NoticeTypes, job.Name, "operator %q: states stored as %s become %s", job.Name, old.State, job.State)
+	case sabotage.On("old-types-forgotten"):
 	case !old.State.Equal(job.State):
 		now.Older = append(now.Older, OldSchema{State: old.State, Until: f.next - 1})
 		f.tell(NoticeTypes, job.Name, "operator %q: states stored as %s are read as %s", job.Name, old.State, job.State)

@@ -29,3 +29,22 @@ func TestRunAndRunAgain(t *testing.T) {
 		require.Equal(t, want, state0(t, m))
 	})
 }
+
+// TestFloorNeverFalls: a lower floor than before counts as that one, and a
+// change keeps it.
+func TestFloorNeverFalls(t *testing.T) {
+	ctx := t.Context()
+	m := roots["objects"]()
+	j := newJob(m, nil)
+	j.keep = 1
+	require.NoError(t, runJob(ctx, j, 6))
+	j = newJob(m, nil, counts("counts", 3))
+	j.cfg.Rescale = true
+	require.NoError(t, runJob(ctx, j, 7)) // it does not ask for a floor
+	r := OpenRoot(m.open("r", nil))
+	for n := uint64(6); n <= 8; n++ {
+		c, err := r.Commit(ctx, n)
+		require.NoError(t, err)
+		require.EqualValues(t, 5, c.Floor, n)
+	}
+}

@@ -81,6 +81,9 @@ func (s *Session) createCommit(ctx context.Context, a protocol.Action) (protocol
 	switch {
 	case a.Plan == protocol.Change:
 		c.Watermark, c.Sinks = s.commit.Watermark, s.commit.Sinks
+		if sabotage.On("change-forgets-sinks") {
+			c.Sinks = nil
+		}
 	case s.adopted == nil:
 		if s.input.Watermark != 0 {
 			c.Watermark = s.input.Watermark
