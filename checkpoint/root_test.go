@@ -331,3 +331,30 @@ func TestStateNames(t *testing.T) {
 	}
 	require.Equal(t, []string{"owner/3", "metadata/3", "offsets/3", "commits/3"}, []string{OwnerName(3), MetadataName(3), PlanName(3), CommitName(3)})
 }
+
+// TestLost: commits or plans that must have been there are missed, though none
+// stands above them.
+func TestLost(t *testing.T) {
+	ctx := t.Context()
+	for what, tc := range map[string]struct {
+		gone []string
+		want GapError
+	}{
+		"all commits":       {[]string{"commits/1", "commits/2", "commits/3"}, GapError{Missing: 1, Planned: 3}},
+		"the newest two":    {[]string{"commits/2", "commits/3"}, GapError{Missing: 2, Newest: 1, Planned: 3}},
+		"the newest plan":   {[]string{"offsets/3"}, GapError{Missing: 3, Newest: 3, Plan: true}},
+		"commits and plans": {[]string{"commits/2", "commits/3", "offsets/3", "offsets/1"}, GapError{Missing: 1, Newest: 1, Plan: true}},
+	} {
+		m := roots["objects"]()
+		require.NoError(t, runJob(ctx, newJob(m, nil), 3))
+		for _, name := range tc.gone {
+			require.NoError(t, m.open("x", nil).Delete(ctx, name))
+		}
+		err := newJob(m, nil).open(ctx)
+		var g *GapError
+		require.ErrorAs(t, err, &g, what)
+		require.Equal(t, tc.want, *g, what)
+		require.ErrorContains(t, err, "restore it", what)
+		require.Equal(t, []string{"owner/1"}, list(t, m, "owner/"), what)
+	}
+}
