@@ -230,6 +230,10 @@ func eachRow(ctx context.Context, store vfs.Store, op *checkpoint.Operator, part
 	if err != nil {
 		return err
 	}
+	if file.Base && !r.Info().Chain.IsZero() {
+		return &statefile.CorruptError{Path: file.Name, Operator: op.Name, Partition: part, Version: int64(file.Version),
+			Reason: "it follows another file, and its commit calls it a base"}
+	}
 	var frame statefile.Frame
 	var b statefile.Block
 	for {

@@ -95,6 +95,9 @@ func (c *call) rescale(ctx context.Context, own ownFlags) (err error) {
 	return nil
 }
 
+// mostPartitions keeps a slip of the finger from making so many files.
+const mostPartitions = 1 << 16
+
 // wantedPartitions reads the arguments OP=N.
 func wantedPartitions(args []string) (wanted map[string]int, order []string, err error) {
 	wanted = map[string]int{}
@@ -104,14 +107,14 @@ func wantedPartitions(args []string) (wanted map[string]int, order []string, err
 			return nil, nil, usagef("%q is not OP=N", shorten(a))
 		}
 		name := a[:at]
-		n, err := strconv.ParseInt(a[at+1:], 10, 31)
-		if err != nil || n < 1 {
-			return nil, nil, usagef("%q: want a number of partitions of 1 or more after the =", shorten(a))
+		n, err := strconv.Atoi(a[at+1:])
+		if err != nil || n < 1 || n > mostPartitions {
+			return nil, nil, usagef("%q: want a number of partitions from 1 to %d after the =", shorten(a), mostPartitions)
 		}
 		if _, twice := wanted[name]; twice {
 			return nil, nil, usagef("operator %q is named twice", shorten(name))
 		}
-		wanted[name] = int(n)
+		wanted[name] = n
 		order = append(order, name)
 	}
 	return wanted, order, nil

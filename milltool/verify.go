@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/statemill/statemill/checkpoint"
@@ -122,6 +123,7 @@ type verifier struct {
 	listed         []vfs.Object
 	named          map[string]bool // files that the kept versions consist of, or that have their finding
 	oldest, newest uint64          // 0: nothing can be said of versions
+	kept           []uint64        // the versions between them that have a commit
 	unread         bool            // there is a newer commit, which cannot be read
 
 	findings []finding
@@ -169,7 +171,8 @@ func (r *verifier) start(ctx context.Context, dir string) error {
 	var gap *checkpoint.GapError
 	switch {
 	case errors.As(err, &gap):
-		r.oldest, r.newest = max(gap.Floor, 1), gap.Newest // version misses what is not there
+		r.oldest, r.newest = max(gap.Floor, 1), gap.Newest
+		r.listedCommits() // those that are not there are missed
 		return nil
 	case damaged(err):
 		r.unread = true // documents finds it again, with its name
@@ -185,17 +188,32 @@ func (r *verifier) start(ctx context.Context, dir string) error {
 		}
 		return nil
 	}
-	r.newest = newest.Epoch
-	r.oldest = max(newest.Floor, 1)
+	r.oldest, r.newest = max(newest.Floor, 1), newest.Epoch
+	if r.unread {
+		r.listedCommits()
+		return nil
+	}
+	for n := r.oldest; n <= r.newest; n++ { // without a gap, says Newest
+		r.kept = append(r.kept, n)
+	}
 	return nil
+}
+
+// listedCommits takes for kept what was listed.
+func (r *verifier) listedCommits() {
+	for _, o := range r.listed {
+		if n, ok := documentNumber(o.Name); ok && strings.HasPrefix(o.Name, "commits/") && n >= r.oldest && n <= r.newest {
+			r.kept = append(r.kept, n)
+		}
+	}
+	slices.Sort(r.kept)
 }
 
 // readable gives the newest commit that can be read, nil if none can.
 func (r *verifier) readable(ctx context.Context) (newest *checkpoint.Commit, err error) {
 	for _, o := range r.listed {
-		folder, _, _ := strings.Cut(o.Name, "/")
 		n, ok := documentNumber(o.Name)
-		if !ok || folder != "commits" || newest != nil && n < newest.Epoch {
+		if !ok || !strings.HasPrefix(o.Name, "commits/") || newest != nil && n < newest.Epoch {
 			continue
 		}
 		c, err := r.root.Commit(ctx, n)

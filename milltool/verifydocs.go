@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -40,7 +41,16 @@ func (r *verifier) documents(ctx context.Context) error {
 			}
 		}
 	}
-	for n := r.oldest; n <= r.newest && r.newest > 0; n++ {
+	next := r.oldest
+	for _, n := range r.kept {
+		if n > next {
+			what := "missing"
+			if n > next+1 {
+				what = fmt.Sprintf("missing, and so are all up to commits/%d", n-1)
+			}
+			r.found(damage, checkpoint.CommitName(next), "%s: the newest commit %d keeps all versions from %d on", what, r.newest, r.oldest)
+		}
+		next = n + 1
 		if err := r.version(ctx, n); err != nil {
 			return err
 		}

@@ -60,7 +60,7 @@ func snapshotsIn(list []vfs.Object) map[partVersion][]string {
 // lines sorts the operators of all versions into lines.
 func (r *verifier) lines(ctx context.Context) ([]*line, error) {
 	var lines []*line
-	for n := r.oldest; n <= r.newest; n++ {
+	for _, n := range r.kept {
 		commit, err := r.root.Commit(ctx, n)
 		var meta *checkpoint.Metadata
 		if err == nil {
@@ -226,6 +226,9 @@ func (p *partCheck) read(ctx context.Context, s step, file *checkpoint.File) ([]
 	p.files++
 	if o, err := p.store.Stat(ctx, file.Name); err == nil {
 		p.bytes += o.Size
+		if file.Kind == statefile.Delta && o.Size != file.Size {
+			p.found(damage, checkpoint.CommitName(file.Version), "it says that %s has %d bytes, and it has %d", file.Name, file.Size, o.Size)
+		}
 	}
 	if odd != "" {
 		p.found(damage, file.Name, "%s", odd)

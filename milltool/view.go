@@ -145,6 +145,10 @@ func (v *view) operator(ctx context.Context, commit *checkpoint.Commit, name str
 
 // fits checks that a commit has what its metadata says of an operator.
 func fits(commit *checkpoint.Commit, op *checkpoint.Operator) error {
+	if op.Since > commit.Epoch {
+		return &checkpoint.CorruptError{Path: checkpoint.MetadataName(commit.Metadata), Number: commit.Metadata, Reason: fmt.Sprintf(
+			"operator %q begins with version %d, and version %d has it", op.Name, op.Since, commit.Epoch)}
+	}
 	if oc := commit.Operator(op.Number); oc == nil || oc.Layout != op.Layout || len(oc.Partitions) != op.Partitions {
 		return &checkpoint.CorruptError{Path: checkpoint.CommitName(commit.Epoch), Number: commit.Epoch, Reason: fmt.Sprintf(
 			"it does not have operator %q in layout %d with %d partitions, as its metadata says", op.Name, op.Layout, op.Partitions)}
