@@ -49,6 +49,7 @@ type account struct {
 	remake  bool   // a bad or missing snapshot was seen: a new one is due
 	above   uint64 // the version of that; the new one is of a later version (P4)
 	exact   bool   // a snapshot of a given version is asked for, and pinned
+	again   bool   // the last one failed: a newer one is due in its place
 }
 
 // ledger is the deterministic core of maintenance: it is told commits, what was
@@ -211,7 +212,7 @@ func (l *ledger) late(a *account) uint64 {
 	if p := a.policy; p.Bytes > 0 {
 		n = max(n, uint64(a.bytes)*100/uint64(max(p.Bytes, a.size+1)))
 	}
-	if a.remake {
+	if a.remake || a.again {
 		n = max(n, 100)
 	}
 	// Without any other rule the bound on the chain still holds.
@@ -267,6 +268,7 @@ func (l *ledger) done(id Partition, f *file, failed bool, now, longest int64) {
 	switch {
 	case failed:
 		a.fails++
+		a.again = true
 		wait := longest
 		if shift := a.fails - 1; shift < 30 {
 			wait = min(longest, firstRetry<<shift)
@@ -277,7 +279,7 @@ func (l *ledger) done(id Partition, f *file, failed bool, now, longest int64) {
 		if a.remake {
 			l.stats.Repaired++
 		}
-		a.fails, a.retry, a.remake = 0, 0, false
+		a.fails, a.retry, a.remake, a.again = 0, 0, false, false
 		l.stats.Snapshots++
 		l.stats.SnapshotBytes += f.size
 		f.whole, f.good = true, true
@@ -287,7 +289,7 @@ func (l *ledger) done(id Partition, f *file, failed bool, now, longest int64) {
 		}
 		l.add(a, *f)
 	default:
-		a.fails, a.retry = 0, 0
+		a.fails, a.retry, a.again = 0, 0, false
 	}
 }
 

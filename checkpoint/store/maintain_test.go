@@ -74,6 +74,66 @@ func TestLateTimedSnapshotsAreReleased(t *testing.T) {
 	})
 }
 
+// One that fails is made up for by a newer version.
+func TestFailedTimedSnapshot(t *testing.T) {
+	w := begin(t, vfs.NewObjects(), 1, 1, withPolicy(store.AtCheckpointInterval(0, 10*time.Second)))
+	fails := 1
+	w.upload = func(context.Context, int, uint64) error {
+		if fails--; fails >= 0 {
+			return errors.New("no space")
+		}
+		return nil
+	}
+	w.run(10)
+	w.round()
+	w.run(12)
+	w.clock.Advance(time.Second)
+	w.round()
+	require.Contains(t, w.names(0), "12.1.snapshot")
+	w.run(15)
+	w.round()
+	require.EqualValues(t, 1, w.maint.Stats().Snapshots)
+
+	// Nor is it lost if the version cannot be pinned.
+	w = begin(t, vfs.NewObjects(), 1, 1, withPolicy(store.AtCheckpointInterval(0, 10*time.Second)), withConfig(func(c *store.MaintainerConfig) {
+		pin := c.Units[0].Pin
+		fails := 1
+		c.Units[0].Pin = func(part int) (store.Pinned, error) {
+			if fails--; fails >= 0 {
+				return store.Pinned{}, errors.New("released")
+			}
+			return pin(part)
+		}
+	}))
+	w.run(10)
+	require.EqualError(t, w.maint.Stats().Err, "released")
+	w.round()
+	require.Contains(t, w.names(0), "10.1.snapshot")
+	require.NoError(t, w.maint.Stats().Err)
+}
+
+// A commit that is given up while it waits leaves the snapshots that were not
+// begun to others.
+func TestForcedAndGivenUp(t *testing.T) {
+	w := begin(t, vfs.NewObjects(), 3, 1, withPolicy(store.EveryVersions(2)))
+	ctx, cancel := context.WithCancel(context.Background())
+	w.upload = func(ctx context.Context, part int, _ uint64) error {
+		cancel()
+		return ctx.Err()
+	}
+	for range 4 {
+		w.epoch(change{"a": set(1)}, change{"a": set(1)}, change{"a": set(1)})
+	}
+	require.ErrorIs(t, w.maint.BeforeCommit(ctx), context.Canceled)
+	w.upload = nil
+	w.clock.Advance(time.Minute)
+	w.round()
+	for p := range 3 {
+		require.Contains(t, w.names(p), "4.1.snapshot")
+	}
+	require.Zero(t, w.pins)
+}
+
 // A failed snapshot is tried again after a wait that grows; the batch never
 // hears of it.
 func TestFailedSnapshotIsTriedAgain(t *testing.T) {
@@ -403,4 +463,17 @@ func TestPolicies(t *testing.T) {
 	require.Equal(t, []int64{-7, 0, 3, 7, 13, 14, 21, 23, 28}, due)
 	require.False(t, at(14, 20))
 	require.True(t, at(14, 21))
+}
+
+func TestNoticesSayWhat(t *testing.T) {
+	for _, kind := range []store.NoticeKind{
+		store.NoticeSnapshot, store.NoticeSnapshotForced, store.NoticeSnapshotRepaired, store.NoticeSnapshotFailed,
+		store.NoticeSnapshotBad,
+	} {
+		n := store.Notice{Kind: kind, Partition: store.Partition{Operator: 3, Partition: 4}, Version: 5, Name: "name", Err: errors.New("why")}
+		require.Contains(t, n.String(), "operator 3 partition 4 version 5")
+	}
+	for _, kind := range []store.NoticeKind{store.NoticeDeleteFailed, store.NoticeSweepFailed} {
+		require.Contains(t, store.Notice{Kind: kind, Name: "name", Err: errors.New("why")}.String(), "why")
+	}
 }

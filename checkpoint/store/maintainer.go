@@ -169,6 +169,9 @@ func (m *Maintainer) pinExact(id Partition, epoch uint64) {
 		err = fmt.Errorf("version %d was pinned where %d was committed", p.Version, epoch)
 	}
 	if err != nil {
+		m.mu.Lock()
+		m.ledger.accounts[id].again = true
+		m.mu.Unlock()
 		m.fail(Notice{Kind: NoticeSnapshotFailed, Partition: id, Version: epoch, Err: err})
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -189,6 +190,41 @@ func TestProviderGoesOnAfterFailures(t *testing.T) {
 		require.EqualValues(t, n, e.State)
 		r.Close()
 	}
+}
+
+// What fails for a moment is tried again, after a wait.
+func TestProviderRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		var f vfs.Faults
+		p, err := store.OpenProvider(ctx, store.ProviderConfig[string, int64]{Store: vfs.WithStoreFaults(vfs.NewObjects(), &f)})
+		require.NoError(t, err)
+		defer p.Close()
+		for n := range uint64(2) {
+			f.Fail(vfs.Rule{Kinds: vfs.KindPut, Path: "state/*/*/*", K: 1})
+			h, err := p.Store(ctx, n)
+			require.NoError(t, err)
+			require.NoError(t, h.Put("a", 1, 1))
+			_, err = h.Commit(ctx)
+			require.NoError(t, err)
+			h.Close()
+		}
+		require.Equal(t, 2, f.Hits())
+		// But not for ever.
+		f.Fail(vfs.Rule{Kinds: vfs.KindPut, Forever: true})
+		h, err := p.Store(ctx, 2)
+		require.NoError(t, err)
+		defer h.Close()
+		_, err = h.Commit(ctx)
+		require.ErrorIs(t, err, vfs.ErrInjected)
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		h, err = p.Store(ctx, 2)
+		require.NoError(t, err)
+		defer h.Close()
+		_, err = h.Commit(ended)
+		require.Error(t, err)
+	})
 }
 
 // Many iterators in one handle make one delta, in the order of first writes.

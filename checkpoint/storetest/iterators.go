@@ -152,27 +152,18 @@ func manyReaders(t *testing.T, m Medium) {
 		})
 	}
 	write(1)
-	stop := make(chan struct{})
 	var wg sync.WaitGroup
-	errs := make(chan error, 4)
-	for range 4 {
+	errs := make([]error, 4)
+	for i := range errs {
 		wg.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for range 50 {
 				n := k.Newest()
 				r, err := k.ReadStore(ctx, n)
 				if err == nil {
 					err = consistent(r, n, keys)
 					r.Close()
 				}
-				if err != nil {
-					errs <- err
-					return
-				}
+				errs[i] = errors.Join(errs[i], err)
 			}
 		})
 	}
@@ -180,13 +171,8 @@ func manyReaders(t *testing.T, m Medium) {
 		write(n)
 		require.NoError(t, k.Maintain(ctx))
 	}
-	close(stop)
 	wg.Wait()
-	select {
-	case err := <-errs:
-		require.NoError(t, err)
-	default:
-	}
+	require.NoError(t, errors.Join(errs...))
 }
 
 func consistent(r store.Reader[Key, int64], n uint64, keys int) error {
