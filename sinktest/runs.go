@@ -189,7 +189,7 @@ func interleaved(k *kit) {
 }
 
 // pairs is how many places of either run are tried.
-const pairs = 25
+const pairs = 12
 
 // A root that was set back finds a memory that is further: refused. A fork of it
 // has another id and starts anew.

@@ -17,6 +17,7 @@ package sinktest
 import (
 	"context"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/statemill/statemill/sink"
@@ -59,10 +60,14 @@ func Run(t *testing.T, open func(t *testing.T) Case) {
 	}
 }
 
-// Failing returns the names of the subtests of Run that fail.
-func Failing(t *testing.T, open func(t *testing.T) Case) (names []string) {
+// Failing returns the names of the subtests of Run that fail: of those that are
+// named, or of all if none is.
+func Failing(t *testing.T, open func(t *testing.T) Case, only ...string) (names []string) {
 	t.Helper()
 	for _, c := range cases {
+		if len(only) > 0 && !slices.Contains(only, c.name) {
+			continue
+		}
 		r := &recorder{}
 		done := make(chan struct{})
 		go func() {
