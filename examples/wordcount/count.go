@@ -10,8 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statemill/statemill/checkpoint"
 	"github.com/statemill/statemill/dstream"
 	"github.com/statemill/statemill/kafka/embedded"
+	"github.com/statemill/statemill/vfs"
 )
 
 const (
@@ -41,10 +43,15 @@ func (c *counter) run(ctx context.Context, from lines, more ...dstream.ContextOp
 	}}
 	defer r.release()
 	c.meter.began = time.Now()
-	err := dstream.Run(ctx, c.o.interval, job(from, c.o.partitions, r), append(more,
+	more = append(more,
 		dstream.WithParallelism(c.o.workers),
 		dstream.WithMaxRecordsPerBatch(c.o.batch),
-		dstream.WithListener(dstream.Listener{BatchCompleted: c.meter.batch}))...)
+		dstream.WithListener(dstream.Listener{BatchCompleted: c.meter.batch, Notice: c.notice}))
+	if c.o.checkpoint != "" {
+		c.whence(ctx)
+		more = append(more, dstream.WithCheckpoint(c.o.checkpoint))
+	}
+	err := dstream.Run(ctx, c.o.interval, job(from, c.o.partitions, r), more...)
 	took := time.Since(c.meter.began)
 	if err != nil {
 		return nil, err
@@ -55,6 +62,28 @@ func (c *counter) run(ctx context.Context, from lines, more ...dstream.ContextOp
 	}
 	c.meter.summary(c.stdout, took, totals, c.o.top)
 	return totals, nil
+}
+
+// whence says whether the run is a new one or goes on, and from where. What is wrong
+// with the checkpoint is left to the start of the run to tell.
+func (c *counter) whence(ctx context.Context) {
+	store, err := vfs.NewDir(vfs.Disk(), c.o.checkpoint, "reader")
+	if err != nil {
+		return
+	}
+	switch newest, err := checkpoint.OpenRoot(store).Newest(ctx); {
+	case err != nil:
+	case newest == nil:
+		fmt.Fprintf(c.stdout, "checkpoint %s: a fresh start\n", c.o.checkpoint)
+	default:
+		fmt.Fprintf(c.stdout, "checkpoint %s: recovered from epoch %d, batch of %s\n", c.o.checkpoint, newest.Epoch,
+			time.Unix(0, newest.Time).Format(time.DateTime))
+	}
+}
+
+// notice tells what the checkpoint has to say, such as a bad snapshot.
+func (c *counter) notice(n dstream.Notice) {
+	fmt.Fprintf(c.meter.to, "        checkpoint: %s\n", n.Text)
 }
 
 // countTopic counts a topic that others write, until ctx is cancelled.

@@ -16,14 +16,19 @@
 // read, or the run failed. Exit 2: wrong usage. With -files it does the same
 // without Kafka.
 //
+// With -checkpoint it is durable: kill it at any time, start it again, and it goes
+// on. The state is in the checkpoint folder, the log of the small Kafka beside it,
+// and the producer finds by the ends of the partitions which lines are missing.
+//
 // With -brokers and -topic it counts a topic of a running Kafka until it is
-// interrupted, and can write the totals to another topic. That is a plain
-// output, at least once: positions and state are not kept, so the next run
-// counts from the oldest record again and writes all totals again.
+// interrupted, and can write the totals to another topic: a plain output, at
+// least once, so the next run writes all totals again.
 //
 // The files: job.go is the Statemill job, and all that one needs to read to
 // learn the library; results.go is what becomes of its outputs; count.go runs it
-// in each way; broker.go writes to Kafka; input.go finds the text; words.go says
-// what a word is; verify.go counts again, in another way; top.go and stats.go
-// make what is printed; main.go is the command line.
+// in each way; keep.go is what the small Kafka needs to go on after a kill;
+// produce.go and broker.go write to Kafka, topic.go reads it by other means;
+// input.go finds the text; words.go says what a word is; verify.go counts again,
+// in another way; top.go and stats.go make what is printed; main.go is the
+// command line.
 package main

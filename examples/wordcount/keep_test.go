@@ -35,10 +35,7 @@ func values(t require.TestingT, broker, topic string, partitions int) [][]string
 		err := withPartition(context.Background(), broker, topic, i, func(c *kafkago.Conn) error {
 			_, err := c.Seek(0, kafkago.SeekAbsolute)
 			require.NoError(t, err)
-			return readTo(c, end, func(v []byte) error {
-				out[i] = append(out[i], string(v))
-				return nil
-			})
+			return readTo(c, end, func(v []byte) { out[i] = append(out[i], string(v)) })
 		})
 		require.NoError(t, err)
 	}

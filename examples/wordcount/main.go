@@ -33,12 +33,20 @@ total is compared:
 
 With -files it does the same without Kafka.
 
+With -checkpoint DIR state and positions are kept in the folder DIR, and the log
+of the small Kafka in DIR.kafka beside it. Kill the program at any time (kill -9
+too) and start it again with the same flags: it goes on where it stopped, writes
+what is missing in the topic, and counts every line once. At the end the topic
+is read and counted by other means, the text too, and every total is compared.
+What is in DIR can be looked at with the statemill command at any time.
+
 With -brokers it counts the topic of a running Kafka, from its oldest record on,
 until it is interrupted (Ctrl-C): it finishes the running batch and prints the
 numbers. With -out it then writes every total to that topic, as a record with
 the word as its key and "word TAB count" as its value; the topic must exist.
 That is a plain output, written at least once: a program that is started again
-counts from the oldest record again, and writes all totals again.
+writes all totals again. With -checkpoint it goes on counting where it stopped,
+without it counts from the oldest record again.
 
 A word is a longest run of letters, digits and underscores; case counts.
 The top words of batches (the totals so far of words in that batch), and at the
@@ -47,7 +55,7 @@ standard error.
 
 Exit status: 0 every total exact, or with -brokers ended by an interrupt; 1 a
 total differs, the text or the topic cannot be read, or the run failed or,
-without -brokers, was ended early; 2 wrong usage. (After an interrupt go run
+without -brokers, was ended early or is in use by another process; 2 wrong usage. (After an interrupt go run
 says 1 whatever the program says: build it where the status matters.)
 
 flags:
@@ -90,6 +98,7 @@ func parse(args []string, stdout, stderr io.Writer) (o options, err error) {
 	})
 	f.StringVar(&o.topic, "topic", "", "the `topic` to count, with -brokers")
 	f.StringVar(&o.out, "out", "", "write the final totals to this `topic`, with -brokers")
+	f.StringVar(&o.checkpoint, "checkpoint", "", "keep state and positions in this `folder`, and go on from what is there")
 	f.BoolVar(&o.files, "files", false, "count the text itself, without Kafka")
 	f.IntVar(&o.partitions, "partitions", 8, "`number` of partitions of the state")
 	f.IntVar(&o.workers, "workers", runtime.GOMAXPROCS(0), "`number` of workers")
@@ -139,6 +148,8 @@ func (o *options) valid() error {
 		return errors.New("-topic and -out need -brokers")
 	case o.live() && (o.files || len(o.args) > 0):
 		return errors.New("-brokers counts a topic: it goes with neither -files nor names of files")
+	case o.checkpoint != "" && len(o.args) == 1 && o.args[0] == "-":
+		return errors.New("-checkpoint wants a text that can be read again: not the standard input")
 	case o.live() && o.topic == o.out:
 		return errors.New("-topic and -out are the same topic: it would count its own output")
 	}

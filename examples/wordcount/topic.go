@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +47,7 @@ func plainTopic(ctx context.Context, broker, topic string, ends []int64) (*plain
 			if _, err := c.Seek(0, kafkago.SeekAbsolute); err != nil {
 				return err
 			}
-			return readTo(c, end, func(value []byte) error { return p.read(bytes.NewReader(value)) })
+			return readTo(c, end, p.line)
 		})
 		if err != nil {
 			return nil, err
@@ -58,7 +57,7 @@ func plainTopic(ctx context.Context, broker, topic string, ends []int64) (*plain
 }
 
 // readTo reads from where the connection stands to an offset.
-func readTo(c *kafkago.Conn, end int64, each func(value []byte) error) error {
+func readTo(c *kafkago.Conn, end int64, each func(value []byte)) error {
 	for next := int64(0); next < end; {
 		from := next
 		if err := c.SetDeadline(time.Now().Add(kafkaTimeout)); err != nil {
@@ -74,9 +73,7 @@ func readTo(c *kafkago.Conn, end int64, each func(value []byte) error) error {
 				return errors.Join(fmt.Errorf("offset %d follows %d", m.Offset, next-1), batch.Close())
 			}
 			next++
-			if err := each(m.Value); err != nil {
-				return errors.Join(err, batch.Close())
-			}
+			each(m.Value)
 		}
 		if err := batch.Close(); err != nil {
 			return err

@@ -81,11 +81,25 @@ func (p *plainCount) read(r io.Reader) error {
 		if err != nil {
 			return err
 		}
-		if inWord(c) && !(c == unicode.ReplacementChar && width == 1) {
-			p.word = utf8.AppendRune(p.word, c)
-		} else {
-			p.end()
-		}
+		p.rune(c, width)
+	}
+}
+
+// line counts the words of a line.
+func (p *plainCount) line(text []byte) {
+	for len(text) > 0 {
+		c, width := utf8.DecodeRune(text)
+		p.rune(c, width)
+		text = text[width:]
+	}
+	p.end()
+}
+
+func (p *plainCount) rune(c rune, width int) {
+	if inWord(c) && !(c == unicode.ReplacementChar && width == 1) {
+		p.word = utf8.AppendRune(p.word, c)
+	} else {
+		p.end()
 	}
 }
 

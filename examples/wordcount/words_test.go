@@ -47,6 +47,13 @@ func TestBothCountsAgree(t *testing.T) {
 		if err := verify(counts, plain); err != nil {
 			t.Fatal(err)
 		}
+		byLine := newPlainCount()
+		for line := range strings.SplitSeq(text, "\n") {
+			byLine.line([]byte(line))
+		}
+		if err := verify(counts, byLine); err != nil {
+			t.Fatal(err)
+		}
 	})
 }
 
