@@ -231,10 +231,8 @@ func (s *Sink) Memory(ctx context.Context) (m sink.Memory, ok bool, err error) {
 		return m, false, fmt.Errorf("%v: memory before fence: %w", s, sink.ErrMisuse)
 	}
 	err = s.coordinated(ctx, wire.GroupCoordinator, s.txn.ID, "read the memory", func(c *wire.Conn) error {
-		offsets, err := c.StableOffsets(ctx, s.txn.ID)
-		if errors.Is(err, wire.GroupNotFound) {
-			return nil
-		}
+		m, ok = sink.Memory{}, false
+		offsets, err := s.remembered(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -265,6 +263,25 @@ func (s *Sink) Memory(ctx context.Context) (m sink.Memory, ok bool, err error) {
 	}
 	s.have = m.Epoch
 	return m, ok, nil
+}
+
+// remembered reads the offsets of the sink's group: of each of its topics by name,
+// because only then does the broker notice the very first memory on its way, and
+// all others, because the topic that remembers changes with the job's topics.
+func (s *Sink) remembered(ctx context.Context, c *wire.Conn) ([]wire.GroupOffset, error) {
+	var own []wire.TopicPartition
+	for _, t := range s.topics {
+		own = append(own, wire.TopicPartition{Topic: t})
+	}
+	var out []wire.GroupOffset
+	for _, partitions := range [][]wire.TopicPartition{own, nil} {
+		offsets, err := c.StableOffsets(ctx, s.txn.ID, partitions)
+		if err != nil && !errors.Is(err, wire.GroupNotFound) {
+			return nil, err
+		}
+		out = append(out, offsets...)
+	}
+	return out, nil
 }
 
 // memoryError is a group that somebody else has written to.

@@ -260,18 +260,34 @@ func (c *Conn) TxnOffsetCommit(ctx context.Context, t Txn, group string, o Group
 	return fault
 }
 
-// StableOffsets reads all offsets of a group, of decided transactions only: while
-// one is open that has written offsets, the broker answers UnstableOffset
-// (require_stable, Kafka 2.5 and later).
-func (c *Conn) StableOffsets(ctx context.Context, group string) ([]GroupOffset, error) {
+// StableOffsets reads offsets of a group, of decided transactions only: while one
+// is open, or not settled yet, that has written an offset of one of the
+// partitions, the broker answers UnstableOffset (require_stable, Kafka 2.5 and
+// later). Offsets that are not there are -1. Without partitions it reads all that
+// the group has; but of a partition that has none yet, it does not notice then
+// that one is on its way.
+func (c *Conn) StableOffsets(ctx context.Context, group string, partitions []TopicPartition) ([]GroupOffset, error) {
 	const version = 7
 	if _, err := c.version(keyOffsetFetch, version, version, "OffsetFetch"); err != nil {
 		return nil, err
 	}
 	b := c.begin(keyOffsetFetch, version, true)
-	b = binary.AppendUvarint(b, uint64(len(group)+1))
-	b = append(b, group...)
-	b = append(b, 0, 1, 0) // all topics, stable, no tags
+	b = appendCompact(b, group)
+	if len(partitions) == 0 {
+		b = append(b, 0) // all topics
+	} else {
+		runs := topicRuns(partitions)
+		b = binary.AppendUvarint(b, uint64(len(runs)+1))
+		for _, run := range runs {
+			b = appendCompact(b, run[0].Topic)
+			b = binary.AppendUvarint(b, uint64(len(run)+1))
+			for _, p := range run {
+				b = binary.BigEndian.AppendUint32(b, uint32(p.Partition))
+			}
+			b = append(b, 0) // no tags
+		}
+	}
+	b = append(b, 1, 0) // stable, no tags
 	answer, err := c.call(ctx, b, smallAnswer)
 	if err != nil {
 		return nil, err
@@ -306,4 +322,9 @@ func (c *Conn) StableOffsets(ctx context.Context, group string) ([]GroupOffset, 
 		return nil, fault
 	}
 	return out, nil
+}
+
+func appendCompact(b []byte, s string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s)+1))
+	return append(b, s...)
 }
