@@ -19,8 +19,9 @@ type node struct {
 	nth    uint16
 }
 
-// search visits all worlds, breadth first, up to bound of them. With first it ends at the first broken invariant.
-func search(sh *shape, bound int, first bool) *searched {
+// search visits all worlds, breadth first, up to bound of them. It ends at the first broken invariant for which enough
+// says so.
+func search(sh *shape, bound int, enough func(wrong string) bool) *searched {
 	res := &searched{wrong: map[string][]string{}}
 	saw := func(s sight) { res.seen[s]++ }
 	seed1, seed2 := maphash.MakeSeed(), maphash.MakeSeed()
@@ -51,7 +52,8 @@ func search(sh *shape, bound int, first bool) *searched {
 			for nth, s := range succs {
 				if s.wrong != "" {
 					fail(ids[x], nth, s.wrong)
-					if first {
+					if enough(s.wrong) {
+						res.states = len(nodes)
 						return res
 					}
 					continue
