@@ -10,6 +10,7 @@ import (
 
 	"github.com/statemill/statemill/checkpoint"
 	"github.com/statemill/statemill/checkpoint/statefile"
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/vfs"
 )
 
@@ -218,7 +219,9 @@ func (f *forker) commit(ctx context.Context, n, floor uint64) error {
 		return err
 	}
 	own := *commit
-	own.Sinks = nil
+	if !sabotage.On("fork-keeps-sinks") {
+		own.Sinks = nil
+	}
 	if floor > own.Floor {
 		own.Floor = floor
 	}
@@ -231,7 +234,9 @@ func (f *forker) metadata(ctx context.Context, seq uint64) error {
 		return err
 	}
 	own := *meta
-	own.Root = f.id
+	if !sabotage.On("fork-keeps-id") {
+		own.Root = f.id
+	}
 	return f.document(ctx, checkpoint.MetadataName(seq), &own)
 }
 

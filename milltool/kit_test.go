@@ -102,6 +102,7 @@ func (m *maker) metadata() {
 	d := &checkpoint.Metadata{Seq: m.seq, Prev: m.seq - 1, Root: "0b6ad0a2", Term: m.term, Run: m.run(), Interval: 10 * second, Zero: zero, Numbers: len(m.ops)}
 	for _, op := range m.ops {
 		d.Operators = append(d.Operators, op.meta())
+		d.Numbers = max(d.Numbers, op.meta().Number)
 	}
 	m.document(checkpoint.MetadataName(m.seq), d)
 }

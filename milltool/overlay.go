@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/statemill/statemill/checkpoint"
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/vfs"
 )
 
@@ -102,6 +103,9 @@ func (o *overlay) PutIfAbsent(ctx context.Context, name string, write func(io.Wr
 			if _, err := o.base.Stat(ctx, name); err == nil {
 				return &fs.PathError{Op: "put", Path: name, Err: fs.ErrExist}
 			}
+		}
+		if sabotage.On("replay-writes") {
+			return o.base.PutIfAbsent(ctx, name, write)
 		}
 		return o.own.PutIfAbsent(ctx, name, write)
 	}

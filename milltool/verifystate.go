@@ -7,6 +7,7 @@ import (
 
 	"github.com/statemill/statemill/checkpoint"
 	"github.com/statemill/statemill/checkpoint/statefile"
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/partitioner"
 	"github.com/statemill/statemill/vfs"
 )
@@ -131,7 +132,7 @@ func (p *partCheck) step(ctx context.Context, s step, first bool) error {
 			return err
 		}
 	}
-	if p.rows != nil && int64(len(p.rows)) != c.Keys {
+	if p.rows != nil && int64(len(p.rows)) != c.Keys && !sabotage.On("verify-keys-not-counted") {
 		p.found(damage, checkpoint.CommitName(n), "operator %q, partition %d: it says %d keys, the files give %d", s.op.Name, p.part, c.Keys, len(p.rows))
 	}
 	p.last = &s
@@ -259,7 +260,7 @@ func (p *partCheck) compare(ctx context.Context, s step, c *checkpoint.Partition
 			p.rows = rows
 			continue
 		}
-		if differ := difference(p.rows, rows); differ != "" {
+		if differ := difference(p.rows, rows); differ != "" && !sabotage.On("verify-snapshot-not-compared") {
 			p.found(damage, name, "it does not hold what base and deltas give: %s", differ)
 		}
 	}

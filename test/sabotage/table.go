@@ -90,6 +90,14 @@ var table = []Break{
 	{Name: "receiver-forgets-early", Package: "source/receiver", Test: "TestSuite"},
 	{Name: "receiver-no-sync", Package: "source/receiver", Test: "TestEveryCallFails"},
 
+	{Name: "fork-keeps-id", Package: "milltool", Test: "TestGolden/fork.txt"},
+	{Name: "fork-keeps-sinks", Package: "milltool", Test: "TestGolden/fork.txt"},
+	{Name: "history-of-any-line", Package: "milltool", Test: "TestFileOfAnotherLine"},
+	{Name: "replay-writes", Package: "milltool", Test: "TestReplay"},
+	{Name: "rescale-over-pending", Package: "milltool", Test: "TestGolden/rescale.txt"},
+	{Name: "verify-keys-not-counted", Package: "milltool", Test: "TestHostileDocuments/keys"},
+	{Name: "verify-snapshot-not-compared", Package: "milltool", Test: "TestSnapshotOfOtherContent"},
+
 	{Name: "guard-leaks-rows", Package: "rdd", Test: "TestGuardedModeAtEveryEdge"},
 	{Name: "kept-not-kept", Package: "rdd", Test: "TestKeptIsComputedOnce"},
 	{Name: "random-group-order", Package: "rdd", Test: "TestOrderOfReduceByKey"},
