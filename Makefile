@@ -7,6 +7,7 @@ GO          ?= go
 FUZZTIME    ?= 5s
 BENCH       ?= all
 ARGS        ?=
+ROUNDS      ?= 10
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MODULES     := . bench
 
@@ -27,14 +28,16 @@ test: ## everything that needs only Go: build, vet, all tests, the oracle
 race: ## all tests under the race detector (which also turns the invariants on)
 	$(GO) test -race -count=1 ./...
 
-crash: ## kill -9 loops: needs durable versions, which are not built yet
-	@echo "make crash: there is nothing to crash yet: durable versions come with the checkpoint work" >&2; exit 1
+crash: ## kill -9 a real program over a real Apache Kafka, in 10 rounds (ROUNDS=50 for more), and compare what it counted
+	@STATEMILL_CRASH_ROUNDS=$(ROUNDS) test/kafka/broker/with.sh $(GO) test ./test/crash -count=1 -v -timeout 15m $(ARGS)
 
 test-kafka: ## tests against a real Apache Kafka, started and stopped here (KAFKA_NODES=3 for three; test/kafka/broker/README.md)
 	@test/kafka/broker/with.sh $(GO) test ./test/kafka/... -p 1 -count=1 -v -timeout 15m $(ARGS)
 
-soak: ## hours under load: comes with checkpoints and Kafka
-	@echo "make soak: comes with the checkpoint and Kafka work" >&2; exit 1
+soak: ## what takes long: 50 rounds of kill -9, the protocol and the Kafka sink in their greatest bounds
+	@$(MAKE) --no-print-directory crash ROUNDS=50
+	@$(GO) test ./internal/protocol -run TestModelBig -count=1 -v -timeout 120m -soak
+	@STATEMILL_SOAK=1 $(MAKE) --no-print-directory test-kafka
 
 fuzz: ## every Fuzz target of every package for FUZZTIME (default 5s) each
 	@found=0; \
