@@ -49,6 +49,12 @@ type Config struct {
 	RepartitionAfterBatch [][2]int `json:"repartitionAfterBatch"`
 	Function              string   `json:"function"`
 	Reduce                string   `json:"reduce"`
+	WindowMs              int64    `json:"windowMs"`
+	SlideMs               int64    `json:"slideMs"`
+	LeftWindowMs          int64    `json:"leftWindowMs"`
+	RightWindowMs         int64    `json:"rightWindowMs"`
+	Inverse               bool     `json:"inverse"`
+	Filter                *string  `json:"filter"`
 }
 
 // Row is one JSON value as recorded.

@@ -1,6 +1,10 @@
 package oracle
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
 
 // This file is the closed list of what may differ from the recorded Spark.
 // Every entry gives the expectation that takes the recorded one's place.
@@ -20,6 +24,13 @@ func nullBatchRows(c *Case, batch int) (rows []Row, ok bool) {
 	switch c.Op {
 	case "mapWithState":
 		return nil, false
+	case "window", "reduceByWindow", "countByWindow", "countByValueAndWindow", "reduceByKeyAndWindow", "groupByKeyAndWindow":
+		return nil, false // Spark's windows leave out what has no RDD
+	case "join", "leftOuterJoin", "rightOuterJoin", "fullOuterJoin", "cogroup", "transformWith":
+		if c.Config.LeftWindowMs > 0 {
+			return nil, false
+		}
+		return joinedRows(c.Op, at(c.Batches, batch).List, at(c.Batches2, batch).List), true
 	case "count":
 		return []Row{Row("0")}, true
 	case "glom":
@@ -45,10 +56,21 @@ func nullBatchRows(c *Case, batch int) (rows []Row, ok bool) {
 // one. Only an error of the user's function is meant: job generation errors of
 // null batches are the entry above.
 func stopsAtFailure(c *Case) (batch int, text string) {
-	if c.Op != "mapWithState" {
-		return 0, ""
+	switch {
+	case c.Op == "mapWithState":
+		return c.FailingBatch()
+	case windowReplayer(c.Op) != nil:
+		// What leaves an inverse window must be in its result.
+		if batch, text := c.FailingBatch(); strings.Contains(text, "Neither previous window has value for key") {
+			return batch, text
+		}
 	}
-	return c.FailingBatch()
+	return 0, ""
+}
+
+// offSlide says that no window ends in batch i (from 0), so that there is no output.
+func offSlide(c *Case, i int) bool {
+	return c.Config.SlideMs > 0 && batchTime(c, i).UnixMilli()%c.Config.SlideMs != 0
 }
 
 // sizes gives how many sizes there are and their sum: those after a repartition
@@ -70,4 +92,54 @@ func skipReason(c *Case) string {
 		return "operator " + c.Op + " does not exist yet"
 	}
 	return ""
+}
+
+// joinedRows is what a join, cogroup or subtractByKey gives of two lists of pairs of
+// integers: where one side of a batch has no RDD, Spark gives nothing.
+func joinedRows(op string, left, right []Row) (rows []Row) {
+	values := func(list []Row) (keys []string, of map[string][]int64) {
+		of = map[string][]int64{}
+		for _, row := range list {
+			if p, err := pair[int64](row); err == nil {
+				keys, of[p.Key] = append(keys, p.Key), append(of[p.Key], p.Value)
+			}
+		}
+		return keys, of
+	}
+	lk, l := values(left)
+	rk, r := values(right)
+	keys := append(lk, rk...)
+	slices.Sort(keys)
+	add := func(v ...any) {
+		if b, err := json.Marshal(v); err == nil {
+			rows = append(rows, b)
+		}
+	}
+	for _, k := range slices.Compact(keys) {
+		ls, rs := l[k], r[k]
+		if op == "cogroup" {
+			add(k, shown(ls), shown(rs))
+			continue
+		}
+		for _, v := range ls {
+			for _, w := range rs {
+				if op != "transformWith" {
+					add(k, v, w)
+				}
+			}
+			switch {
+			case rs != nil:
+			case op == "transformWith":
+				add(k, v)
+			case op == "leftOuterJoin" || op == "fullOuterJoin":
+				add(k, v, nil)
+			}
+		}
+		for _, w := range rs {
+			if ls == nil && (op == "rightOuterJoin" || op == "fullOuterJoin") {
+				add(k, nil, w)
+			}
+		}
+	}
+	return rows
 }

@@ -51,7 +51,10 @@ func replayerOf(op string) replayer {
 	case "slice":
 		return replaySlice
 	}
-	return nil
+	if r := keyedReplayer(op); r != nil {
+		return r
+	}
+	return windowReplayer(op)
 }
 
 // Exists reports whether cases of an operator can be replayed.
@@ -136,9 +139,17 @@ func compareOutputs(t testing.TB, c *Case, n int, got []Multiset) {
 		rows := want[i].List
 		if other, differs := nullBatchRows(c, i); differs {
 			rows = other
+		} else if offSlide(c, i) {
+			if !want[i].Null || got[i] != nil {
+				t.Errorf("batch %d is off the slide: recorded %v, got %v, want nothing", i+1, want[i], got[i])
+			}
+			continue
 		} else if want[i].Null {
 			t.Errorf("batch %d: the case has no output, and no entry of the list of differences says what to expect", i+1)
 			continue
+		}
+		if got[i] == nil {
+			t.Errorf("batch %d: the output did not run", i+1)
 		}
 		compareBatch(t, "outputs", i, rows, got[i])
 	}

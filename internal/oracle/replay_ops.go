@@ -31,11 +31,19 @@ func run[T, U any](t testing.TB, c *Case, decode func(Row) (T, error), build fun
 // compareAll compares every batch, record by record.
 func compareAll[U any](t testing.TB, c *Case, got [][]U, show func(U) any) {
 	t.Helper()
+	compareFirst(t, c, c.BatchCount(), got, show)
+}
+
+// compareFirst compares the first n batches.
+func compareFirst[U any](t testing.TB, c *Case, n int, got [][]U, show func(U) any) {
+	t.Helper()
 	sets := make([]Multiset, len(got))
 	for i, records := range got {
-		sets[i] = canonAll(t, records, show)
+		if records != nil { // it ran
+			sets[i] = canonAll(t, records, show)
+		}
 	}
-	compareOutputs(t, c, c.BatchCount(), sets)
+	compareOutputs(t, c, n, sets)
 }
 
 func showPair(p pairInt) any { return []any{p.Key, p.Value} }
