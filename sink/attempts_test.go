@@ -1,8 +1,10 @@
 package sink_test
 
 import (
+	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -153,4 +155,25 @@ func TestFilesCommitTwiceByOneRun(t *testing.T) {
 		require.Equal(t, epoch == 2, errors.Is(err, sink.ErrUnknown), err)
 		require.NoError(t, w.Abort(t.Context()))
 	}
+}
+
+// forgetful is a store that puts data files and then says that they were there, as
+// one does that tries again by itself after a lost answer.
+type forgetful struct{ *vfs.Objects }
+
+func (s forgetful) PutIfAbsent(ctx context.Context, name string, write func(io.Writer) error) error {
+	err := s.Objects.PutIfAbsent(ctx, name, write)
+	if err == nil && strings.Contains(name, "/data/") {
+		err = fs.ErrExist
+	}
+	return err
+}
+
+// P4: a taken name is read back, and may be one's own.
+func TestFilesOwnDataIsRecognised(t *testing.T) {
+	store := vfs.NewObjects()
+	f := sink.NewFiles("counts", forgetful{store})
+	require.NoError(t, f.Fence(t.Context(), fenceOf("r", 1)))
+	commit(t, f, 1, 1, rows(sink.Records(f, sink.Text[string]), "words", []string{"a", "b"}, []string{"c"}))
+	require.Equal(t, "1 words/0 \"a\"\n1 words/0 \"b\"\n1 words/1 \"c\"\n", dump(t, store))
 }

@@ -93,17 +93,20 @@ func crashEverywhere(k *kit) { crashes(k, 1) }
 // Two units of one job: an epoch that only one has is redone and compared.
 func twoUnitsCrash(k *kit) { crashes(k, 2) }
 
-// One answer of any call is lost, and the run goes on.
-func lostEverywhere(k *kit) {
+// mishaps plays a run in which one call, whichever, fails once, and that goes on.
+func mishaps(k *kit, after bool) {
 	each(k, 1, func(b *bench, at int, in *vfs.Faults) bool {
-		in.Fail(vfs.Rule{K: at, After: true})
-		what := fmt.Sprintf("answer %d is lost", at)
-		err := b.engine(in).run(b.ctx())
-		require.NoError(b, err, what)
+		in.Fail(vfs.Rule{K: at, After: after})
+		what := fmt.Sprintf("call %d fails (made: %v)", at, after)
+		require.NoError(b, b.engine(in).run(b.ctx()), what)
 		b.finish(what)
 		return in.Hits() > 0
 	})
 }
+
+func lostEverywhere(k *kit) { mishaps(k, true) }
+
+func failEverywhere(k *kit) { mishaps(k, false) }
 
 // frozen is a run that stands before a call.
 type frozen struct {

@@ -111,6 +111,7 @@ var cases = []struct {
 	{"DryRunTouchesNothing", dryRun},
 	{"CrashAtEveryCall", crashEverywhere},
 	{"LostAnswerAtEveryCall", lostEverywhere},
+	{"FailureAtEveryCall", failEverywhere},
 	{"ZombieAtEveryCall", zombieEverywhere},
 	{"TwoRunsInterleaved", interleaved},
 	{"TwoUnitsCrashAtEveryCall", twoUnitsCrash},
