@@ -157,7 +157,9 @@ func (e *RedoDiffersError) Error() string {
 // Is makes every RedoDiffersError an [ErrRedoDiffers].
 func (e *RedoDiffersError) Is(target error) bool { return target == ErrRedoDiffers }
 
-// RefusedError says why a start is refused. Nothing has been written.
+// RefusedError says why a start is refused. Nothing has been written, but where a
+// sink's memory or an epoch that was adopted is the reason: those are only seen
+// by the owner.
 type RefusedError struct {
 	// Reasons are all that were found, each with its ways out.
 	Reasons []error

@@ -216,7 +216,7 @@ func (r *Root) prefetch(ctx context.Context, from, n uint64) error {
 	defer r.fetching.Unlock()
 	var wg sync.WaitGroup
 	errs := make([]error, readers)
-	from = max(from, n-min(n, cached)+1)
+	from = max(from, n-min(n, cachedCommits)+1)
 	for i := range readers {
 		first := from + uint64(i)
 		if first > n {

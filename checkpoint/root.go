@@ -33,9 +33,12 @@ func OpenRoot(store vfs.Store) *Root { return &Root{store: store} }
 // Store is what the root reads.
 func (r *Root) Store() vfs.Store { return r.store }
 
-// cached is how many documents of a kind are kept: a load walks along some
-// hundred commits, once for each partition.
-const cached = 1024
+// How many documents are kept: a load walks along some hundred commits, once for
+// each partition; of others the newest are wanted.
+const (
+	cachedCommits = 512
+	cachedOthers  = 16
+)
 
 // cache keeps the documents with the greatest numbers.
 type cache[D any] struct{ byNumber map[uint64]*D }
@@ -45,7 +48,11 @@ func (c *cache[D]) put(n uint64, d *D) {
 		c.byNumber = map[uint64]*D{}
 	}
 	c.byNumber[n] = d
-	if len(c.byNumber) <= cached {
+	most := cachedOthers
+	if _, ok := any(d).(*Commit); ok {
+		most = cachedCommits
+	}
+	if len(c.byNumber) <= most {
 		return
 	}
 	least := n

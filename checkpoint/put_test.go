@@ -1,0 +1,105 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/statemill/statemill/vfs"
+)
+
+func writing(text string) func(w io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	}
+}
+
+// TestRetryWaits: a failing call is tried again after growing waits, within the
+// limit; each is told.
+func TestRetryWaits(t *testing.T) {
+	ctx := t.Context()
+	var f vfs.Faults
+	j := newJob(roots["objects"](), &f)
+	var waits []time.Duration
+	told := 0
+	j.cfg.Options.RetryLimit = time.Second
+	j.cfg.Wait = func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil }
+	j.cfg.Notice = func(n Notice) {
+		if n.Kind == NoticeRetry {
+			require.ErrorIs(t, n.Err, vfs.ErrInjected)
+			told++
+		}
+	}
+	require.NoError(t, j.open(ctx))
+	f.Fail(vfs.Rule{Kinds: vfs.KindPut, Path: "state/*/*/*", Forever: true})
+	err := j.s.Put(ctx, "state/1/0/1.1.delta", writing("x"))
+	require.ErrorIs(t, err, vfs.ErrInjected)
+	require.ErrorContains(t, err, "put state/1/0/1.1.delta: given up after 750ms of retries")
+	ms := time.Millisecond
+	require.Equal(t, []time.Duration{50 * ms, 100 * ms, 200 * ms, 400 * ms}, waits)
+	require.Equal(t, 4, told)
+
+	stop := errors.New("stop")
+	ctx2, cancel := context.WithCancelCause(ctx)
+	j.cfg.Wait = nil
+	j.s.cfg.Wait = func(context.Context, time.Duration) error { cancel(stop); return stop }
+	require.ErrorIs(t, j.s.Put(ctx2, "state/1/0/1.1.delta", writing("x")), stop)
+	require.NoError(t, j.close())
+}
+
+// TestPutReadsBack: a taken name is a success for the same bytes alone (P4).
+func TestPutReadsBack(t *testing.T) {
+	ctx := t.Context()
+	forStores(t, func(t *testing.T, m medium) {
+		j := newJob(m, nil)
+		require.NoError(t, j.open(ctx))
+		name := "state/1/0/1.1.delta"
+		require.NoError(t, j.s.Put(ctx, name, writing("some bytes")))
+		require.NoError(t, j.s.Put(ctx, name, writing("some bytes")))
+		for _, other := range []string{"other bytes", "", "some bytes and more", "some byte"} {
+			require.ErrorContains(t, j.s.Put(ctx, name, writing(other)), "by other content")
+		}
+		bad := errors.New("bad state")
+		require.ErrorIs(t, j.s.Put(ctx, "state/1/0/2.1.delta", func(io.Writer) error { return bad }), bad)
+		require.NoError(t, j.close())
+	})
+}
+
+// TestOwnerCheckAfterAFailedPut: any failure of a put may be a newer run's doing.
+func TestOwnerCheckAfterAFailedPut(t *testing.T) {
+	ctx := t.Context()
+	m := roots["objects"]()
+	var f vfs.Faults
+	j := newJob(m, &f)
+	j.cfg.Options.RetryLimit = 0
+	require.NoError(t, j.run(ctx, 1))
+	require.NoError(t, newJob(m, nil).open(ctx))
+	f.Fail(vfs.Rule{Kinds: vfs.KindPut})
+	err := j.s.Put(ctx, "state/1/0/2.1.delta", writing("x"))
+	require.ErrorIs(t, err, ErrNotOwner)
+	require.ErrorIs(t, err, vfs.ErrInjected)
+	require.NotContains(t, list(t, m, "state/"), "state/1/0/2.1.delta", "it was not tried again")
+	// A load that fails is that run's doing as well (P3).
+	require.ErrorIs(t, j.s.Loaded(ctx, errors.New("a file is gone")), ErrNotOwner)
+}
+
+// TestCacheKeepsTheNewest documents, in bounded number.
+func TestCacheKeepsTheNewest(t *testing.T) {
+	var c cache[Commit]
+	for n := uint64(1); n <= 2000; n++ {
+		c.put(n, &Commit{Epoch: n})
+	}
+	require.Len(t, c.byNumber, cachedCommits)
+	require.NotNil(t, c.byNumber[2000])
+	require.NotNil(t, c.byNumber[2000-cachedCommits+1])
+	var p cache[Plan]
+	for n := uint64(1); n <= 100; n++ {
+		p.put(n, &Plan{Epoch: n})
+	}
+	require.Len(t, p.byNumber, cachedOthers)
+}
