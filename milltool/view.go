@@ -164,7 +164,7 @@ func nextStep(err error) string {
 	case errors.Is(err, checkpoint.ErrOwned):
 		return "-takeover takes it by force"
 	case errors.Is(err, checkpoint.ErrVanished):
-		return "the running job deletes old versions faster than they are read: read a newer version, or keep more snapshots"
+		return "if no job runs on the root, a file is missing: `verify` says which; else the job deletes old versions faster than they are read: read a newer one, or keep more snapshots"
 	case errors.Is(err, statefile.ErrCorrupt), errors.Is(err, statefile.ErrMismatch):
 		return "`verify` lists all damage; `repair` writes snapshots anew, but a damaged delta comes back only from a copy of the root"
 	case errors.Is(err, statefile.ErrFormat):
