@@ -87,7 +87,8 @@ type job struct {
 	keep  uint64   // the floor follows at this distance, without snapshots; 0: none
 	s     *Session // while it runs
 	parts map[string][]map[string]value
-	epoch uint64 // the newest version in parts
+	epoch uint64          // the newest version in parts
+	whole map[uint64]bool // versions of which this run has written all snapshots
 	// step is told each step, before it.
 	step func(what string, n uint64)
 	// word makes the i-th record's word.
@@ -302,7 +303,7 @@ func (j *job) one(ctx context.Context) error {
 	}
 	j.step("commit", n)
 	in := CommitInput{Operators: ops, Watermark: plan.Time}
-	if j.keep > 0 && n > j.keep {
+	if j.keep > 0 && n > j.keep && j.whole[n-j.keep] {
 		in.Floor = n - j.keep
 	}
 	c, err := s.Commit(ctx, in)
@@ -342,6 +343,10 @@ func (j *job) maintain(ctx context.Context, c *Commit) error {
 			}
 		}
 	}
+	if j.whole == nil {
+		j.whole = map[uint64]bool{}
+	}
+	j.whole[c.Epoch] = true
 	list, err := j.cfg.Store.List(ctx, "")
 	if err != nil {
 		return err
