@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/statemill/statemill/internal/invariants"
 	"github.com/statemill/statemill/internal/sabotage"
 )
 
@@ -251,6 +252,9 @@ func (l *ledger) next(now int64, can func(Partition) bool) (Partition, bool) {
 }
 
 func (l *ledger) begin(a *account) {
+	if invariants.Enabled {
+		invariants.Check(!a.running, "two snapshots of %v at once", a.id)
+	}
 	l.tries++
 	a.tried, a.running, a.began = l.tries, true, l.newest
 	l.running++

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/statemill/statemill/checkpoint"
+	"github.com/statemill/statemill/internal/invariants"
 	"github.com/statemill/statemill/internal/sabotage"
 )
 
@@ -62,7 +63,11 @@ func (l *ledger) nextFloor(limit uint64) uint64 {
 	if sabotage.On("floor-too-high") {
 		f = l.newest
 	}
-	return max(f, l.floor)
+	f = max(f, l.floor)
+	if invariants.Enabled {
+		invariants.Check(f <= l.newest, "floor %d above the newest version %d", f, l.newest)
+	}
+	return f
 }
 
 // raise is told the F of a commit that passed the owner check: what lies below
