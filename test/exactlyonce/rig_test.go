@@ -125,10 +125,10 @@ func (l *life) at(epoch uint64) {
 	l.epoch = max(l.epoch, epoch)
 }
 
-func (l *life) done() bool {
+func (l *life) done(epochs int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.epoch >= uint64(len(script))
+	return l.epoch >= uint64(epochs)
 }
 
 // job counts words. Its totals go to sinks a and b, which are folders, and k, a
@@ -167,7 +167,9 @@ func (l *life) job(tag string) {
 }
 
 // run lives until all input is committed, or the process dies or must end.
-func (l *life) run() error {
+func (l *life) run() error { return l.runTo(len(script)) }
+
+func (l *life) runTo(epochs int) error {
 	if err := l.ssc.Start(); err != nil {
 		return err
 	}
@@ -175,7 +177,7 @@ func (l *life) run() error {
 	defer cancel()
 	// An epoch that was found pending, or committed in vain, takes no tick.
 	for range 2 * len(script) {
-		if l.done() {
+		if l.done(epochs) {
 			return l.ssc.Stop(ctx)
 		}
 		l.clock.Advance(time.Second)
