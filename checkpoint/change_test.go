@@ -129,7 +129,7 @@ func TestOtherPartitioner(t *testing.T) {
 func TestPendingChange(t *testing.T) {
 	for kind := range roots {
 		ctx := t.Context()
-		w := &world{roots[kind](), &board{}}
+		w := &world{m: roots[kind](), b: &board{}}
 		require.NoError(t, runJob(ctx, w.job(nil), 2))
 		want, _ := rowsOf(t, w.m, 1, 2)
 		w = w.die(t, 3, "commits/3", func(j *job) {
@@ -248,7 +248,7 @@ func TestDrop(t *testing.T) {
 // entries are carried over; then the change takes it away.
 func TestDroppedWhileABatchWaits(t *testing.T) {
 	ctx := t.Context()
-	w := &world{roots["objects"](), &board{}}
+	w := &world{m: roots["objects"](), b: &board{}}
 	two := func(j *job) {
 		j.cfg.Operators = []JobOperator{counts("a", 1), counts("b", 1)}
 		j.quiet = "a"
@@ -313,7 +313,7 @@ func TestMigratedWhileABatchWaits(t *testing.T) {
 // TestRedoneChangeIsTheSame: whoever carries a change out writes the same bytes.
 func TestRedoneChangeIsTheSame(t *testing.T) {
 	ctx := t.Context()
-	w := &world{roots["objects"](), &board{}}
+	w := &world{m: roots["objects"](), b: &board{}}
 	require.NoError(t, runJob(ctx, w.job(nil), 3))
 	w = w.die(t, 4, "commits/4", func(j *job) {
 		j.cfg.Operators, j.cfg.Rescale = []JobOperator{counts("counts", 3)}, true

@@ -22,12 +22,17 @@ var stride = map[bool]int{false: 1, true: 7}[invariants.Enabled]
 type world struct {
 	m medium
 	b *board
+	// force takes the root from whoever holds it.
+	force bool
 }
 
 // job makes a run in the world, with two sinks.
 func (w *world) job(in vfs.Injector, ops ...JobOperator) *job {
 	j := newJob(w.m, in, ops...)
 	j.cfg.Sinks = []sink.Unit{w.b.unit("a", in), w.b.unit("b", in)}
+	if w.force {
+		j.cfg.Takeover = TakeoverForce
+	}
 	return j
 }
 
@@ -118,7 +123,7 @@ var scripts = map[string]script{
 
 // start prepares a world for a script.
 func (sc *script) start(t testing.TB, kind string) *world {
-	w := &world{roots[kind](), &board{}}
+	w := &world{m: roots[kind](), b: &board{}}
 	if sc.before != nil {
 		require.NoError(t, sc.before(t.Context(), w))
 	}
@@ -175,9 +180,9 @@ func TestCrashAtEveryCall(t *testing.T) {
 				err := sc.run(t.Context(), w, &f)
 				hint := fmt.Sprintf("call %d of %d, after: %v: %v", k, n, after, err)
 				require.Positive(t, f.Hits(), hint)
-				sc.finish(t, &world{w.m.crash(0, 0), w.b.clone()}, hint)
+				sc.finish(t, &world{m: w.m.crash(0, 0), b: w.b.clone()}, hint)
 				if kind == "mem" && k%4 == 1 { // some of what was not synced may be there
-					sc.finish(t, &world{w.m.crash(uint64(k), 50), w.b.clone()}, hint)
+					sc.finish(t, &world{m: w.m.crash(uint64(k), 50), b: w.b.clone()}, hint)
 				}
 			}
 		}
@@ -201,7 +206,7 @@ func TestFailureAtEveryCall(t *testing.T) {
 				hint := fmt.Sprintf("call %d of %d, after: %v: %v", k, n, after, err)
 				require.Positive(t, f.Hits(), hint)
 				if err != nil { // some calls are not tried again in these jobs
-					sc.finish(t, &world{w.m.crash(0, 100), w.b}, hint)
+					sc.finish(t, &world{m: w.m.crash(0, 100), b: w.b}, hint)
 					continue
 				}
 				sc.compare(t, w, hint)
@@ -233,7 +238,7 @@ func TestRetries(t *testing.T) {
 				require.ErrorIs(t, err, vfs.ErrInjected)
 				require.ErrorContains(t, err, "give the lock back")
 				ended++
-				sc.finish(t, &world{w.m.crash(0, 100), w.b}, err.Error())
+				sc.finish(t, &world{m: w.m.crash(0, 100), b: w.b}, err.Error())
 				continue
 			}
 			sc.compare(t, w, "")

@@ -32,7 +32,7 @@ func TestRandomHistories(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ctx := t.Context()
 		kind := rapid.SampledFrom([]string{"mem", "objects"}).Draw(rt, "store")
-		w := &world{roots[kind](), &board{noTerm: rapid.Bool().Draw(rt, "no terms")}}
+		w := &world{m: roots[kind](), b: &board{noTerm: rapid.Bool().Draw(rt, "no terms")}}
 		done, parts := uint64(0), 2
 		keep := rapid.Uint64Range(0, 3).Draw(rt, "keep")
 		for range rapid.IntRange(1, 6).Draw(rt, "runs") {
@@ -54,7 +54,7 @@ func TestRandomHistories(t *testing.T) {
 				}
 				require.ErrorIs(rt, err, vfs.ErrInjected)
 				seed := rapid.Uint64().Draw(rt, "seed")
-				w = &world{w.m.crash(seed, rapid.SampledFrom([]int{0, 30, 70}).Draw(rt, "kept")), w.b.clone()}
+				w = &world{m: w.m.crash(seed, rapid.SampledFrom([]int{0, 30, 70}).Draw(rt, "kept")), b: w.b.clone()}
 			}
 			done = target
 			r := want(done)

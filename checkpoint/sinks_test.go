@@ -15,7 +15,7 @@ import (
 // out is a world in which n batches are committed and the next one went as far
 // as a path: the run died before its first call to it. change may spoil the run.
 func out(t *testing.T, kind string, n uint64, path string, change func(j *job)) *world {
-	w := &world{roots[kind](), &board{}}
+	w := &world{m: roots[kind](), b: &board{}}
 	if n > 0 {
 		require.NoError(t, runJob(t.Context(), w.job(nil), n))
 	}
@@ -33,7 +33,7 @@ func (w *world) die(t *testing.T, n uint64, path string, change func(j *job)) *w
 	f.Fail(vfs.Rule{Kinds: vfs.KindLink | vfs.KindPut | vfs.KindOther, Path: path, Dead: true})
 	require.ErrorIs(t, j.run(t.Context(), n), vfs.ErrInjected)
 	require.Positive(t, f.Hits())
-	return &world{w.m.crash(0, 0), w.b.clone()}
+	return &world{m: w.m.crash(0, 0), b: w.b.clone()}
 }
 
 // other is a function that counts other words: one that does not depend on its
@@ -193,7 +193,7 @@ func TestMemories(t *testing.T) {
 			w.b.mem[key] = sink.Memory{Epoch: 3, Term: 1}
 		}, []string{"a sink has epoch 3, but offsets/3 is gone"}},
 	} {
-		w := &world{roots["objects"](), &board{}}
+		w := &world{m: roots["objects"](), b: &board{}}
 		require.NoError(t, runJob(t.Context(), w.job(nil), 2))
 		for key := range w.b.mem {
 			if strings.HasPrefix(key, "b ") {
@@ -211,7 +211,7 @@ func TestMemories(t *testing.T) {
 
 // TestCE20: an epoch without output moves the memory all the same.
 func TestCE20(t *testing.T) {
-	w := &world{roots["objects"](), &board{}}
+	w := &world{m: roots["objects"](), b: &board{}}
 	j := w.job(nil)
 	j.quiet = "counts"
 	require.NoError(t, runJob(t.Context(), j, 3))
@@ -234,7 +234,7 @@ func TestCE14(t *testing.T) {
 		"unknown, written": {Path: "sink/a/commit", K: 2, Err: sink.ErrUnknown, After: true},
 		"fenced twice":     {Path: "sink/a/fence", K: 2, Err: sink.ErrFenced},
 	} {
-		w := &world{roots["objects"](), &board{noTerm: true}}
+		w := &world{m: roots["objects"](), b: &board{noTerm: true}}
 		var f vfs.Faults
 		f.Fail(r)
 		if name == "fenced twice" {
@@ -246,7 +246,7 @@ func TestCE14(t *testing.T) {
 		require.Equal(t, rows, w.b.rows["a"], name)
 	}
 	// For ever fenced is an end, too.
-	w := &world{roots["objects"](), &board{}}
+	w := &world{m: roots["objects"](), b: &board{}}
 	var f vfs.Faults
 	f.Fail(vfs.Rule{Path: "sink/a/commit", Err: sink.ErrFenced, Forever: true})
 	require.ErrorContains(t, w.job(&f).run(t.Context(), 1), "given up after 20 times")
@@ -255,7 +255,7 @@ func TestCE14(t *testing.T) {
 // TestSinkIsAhead: a sink that shows a newer run than owner/ has is refused: the
 // root is an older copy.
 func TestSinkIsAhead(t *testing.T) {
-	w := &world{roots["objects"](), &board{}}
+	w := &world{m: roots["objects"](), b: &board{}}
 	require.NoError(t, runJob(t.Context(), w.job(nil), 1))
 	for k, f := range w.b.fence {
 		f.Term = 40

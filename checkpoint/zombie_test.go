@@ -23,7 +23,7 @@ type thawed struct {
 
 func frozenAt(t *testing.T, kind string, k int, noTerm bool, newer func(j *job)) thawed {
 	ctx := t.Context()
-	w := &world{roots[kind](), &board{noTerm: noTerm}}
+	w := &world{m: roots[kind](), b: &board{noTerm: noTerm}}
 	first := w.job(nil)
 	first.keep = 1
 	require.NoError(t, runJob(ctx, first, 2))
@@ -91,10 +91,41 @@ func TestZombieAtEveryCall(t *testing.T) {
 	}
 }
 
+// TestZombieInAChange: the run that is frozen between any two calls, and the
+// newer one, change the layout or the types at the same time (CE12, CE16).
+func TestZombieInAChange(t *testing.T) {
+	forScripts(t, func(t *testing.T, sc script, kind string) {
+		lost := 0
+		for k := 1; ; k += stride {
+			w := sc.start(t, kind)
+			w.force = true
+			var f vfs.Faults
+			fr := f.Freeze(vfs.Rule{K: k})
+			done := make(chan error, 1)
+			go func() { done <- sc.run(t.Context(), w, &f) }()
+			select {
+			case <-fr.Reached():
+			case err := <-done:
+				require.NoError(t, err)
+				require.Greater(t, lost, 5)
+				return
+			}
+			hint := fmt.Sprintf("frozen before call %d", k)
+			sc.finish(t, w, hint)
+			fr.Thaw()
+			if err := <-done; err != nil {
+				require.ErrorIs(t, err, ErrNotOwner, hint)
+				lost++
+			}
+			sc.finish(t, w, hint)
+		}
+	})
+}
+
 // zombieBefore freezes the run before its first call of the kinds to a path.
 func zombieBefore(t *testing.T, kind string, r vfs.Rule, newer func(j *job)) thawed {
 	ctx := t.Context()
-	w := &world{roots[kind](), &board{}}
+	w := &world{m: roots[kind](), b: &board{}}
 	var f vfs.Faults
 	z := thawed{w: w, old: w.job(&f)}
 	z.old.keep = 1
@@ -162,7 +193,7 @@ func TestCE12(t *testing.T) {
 	state, rows := reference(t, 4)
 	for kind := range roots {
 		ctx := t.Context()
-		w := &world{roots[kind](), &board{}}
+		w := &world{m: roots[kind](), b: &board{}}
 		require.NoError(t, runJob(ctx, w.job(nil), 2))
 		var f vfs.Faults
 		old := w.job(&f)
@@ -189,7 +220,7 @@ func TestRestartBehindAnOlderRun(t *testing.T) {
 	for kind := range roots {
 		for _, name := range []string{"offsets/3", "commits/3"} {
 			ctx := t.Context()
-			w := &world{roots[kind](), &board{}}
+			w := &world{m: roots[kind](), b: &board{}}
 			require.NoError(t, runJob(ctx, w.job(nil), 2))
 			var f vfs.Faults
 			old := w.job(&f)
@@ -254,7 +285,7 @@ func TestCE13(t *testing.T) {
 func TestCE16(t *testing.T) {
 	for kind := range roots {
 		ctx := t.Context()
-		w := &world{roots[kind](), &board{}}
+		w := &world{m: roots[kind](), b: &board{}}
 		require.NoError(t, runJob(ctx, w.job(nil), 2))
 		var f vfs.Faults
 		old := w.job(&f, counts("counts", 2), counts("old", 1))
