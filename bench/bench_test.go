@@ -156,3 +156,12 @@ func TestEveryBench(t *testing.T) {
 	}
 	require.ErrorContains(t, run(nil, "typo", true, options{}), `"typo"`)
 }
+
+// TestTables prints every table of the document, on tiny data.
+func TestTables(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, tables(&out, options{quick: true}))
+	for _, want := range []string{"| 2000 | 100 % | 10 |", "| 4 partitions become 8 |", "| file reads in 100 batches | 0 |"} {
+		assert.Contains(t, out.String(), want)
+	}
+}

@@ -30,6 +30,26 @@ var benches = []*bench{
 		about: "batch time in memory, 1M keys, 1 % changed a batch: 99th percentile over median",
 	},
 	{
+		name: "batch_p99_durable", ratio: "p99_to_median", target: 3, cores: 2, maxProcs: 3, maxRuns: 7, measure: measureDurableLatency,
+		about: "the same with a checkpoint on the disk: deltas, commits and snapshots",
+	},
+	{
+		name: "commit_bytes", ratio: "ratio_to_encoding", target: 1.3, cores: 2, maxProcs: 2, maxRuns: 7, measure: measureCommitBytes,
+		about: "bytes written at a commit, documents included, over the encoding of the keys that changed (1 % of 1M) and their states",
+	},
+	{
+		name: "load_1m", ratio: "ns_per_key", target: 300, cores: 1, maxProcs: 3, maxRuns: 5, measure: measureLoad,
+		about: "CPU from the start of a run to its readiness, 1M keys from a snapshot on the disk: 300 ns a key are 300 ms on a core",
+	},
+	{
+		name: "load_memory", ratio: "peak_to_final", target: 1.5, cores: 1, maxProcs: 3, maxRuns: 1, measure: measureLoadMemory,
+		about: "greatest heap while 1M keys are loaded, over the heap of the loaded state",
+	},
+	{
+		name: "disk_per_key", ratio: "bytes_per_key", target: 24, cores: 1, maxProcs: 1, maxRuns: 1, measure: measureDiskBytes,
+		about: "snapshot on the disk: string of 16 bytes to int64, not compressed",
+	},
+	{
 		name: "heap_per_key", ratio: "bytes_per_key", target: 80, measure: measureHeap,
 		about: "heap at rest: string of 16 bytes to int64, one version, idle timeout on",
 	},

@@ -23,5 +23,9 @@
 // topic from connecting to closing. kafka_count divides the whole job by the sum of its parts, fetching and decoding the
 // same records in the same batches, and the same job over the same lines in memory.
 //
+// Durable benchmarks keep their checkpoint in a temporary folder (TMPDIR says on which disk), which is removed at the end.
+// -table prints the tables of docs/state-store.md: bytes written, batch times and recovery times by the number of versions
+// between snapshots, a change of the number of partitions, and what a reload of the state in every batch would cost.
+//
 // The module is nested so that it may grow dependencies that users of the library do not see.
 package main

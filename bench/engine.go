@@ -55,23 +55,34 @@ type engine struct {
 }
 
 // newEngine starts the job with the given number of source partitions, state partitions and workers, and loads every key.
-func newEngine(d *data, parallelism int) (*engine, error) {
-	e := &engine{
-		driver: newDriver(parallelism), out: newSink(parallelism),
-		in: newSliceSource[records, dstream.Pair[string, int64]](parallelism),
-	}
-	records := dstream.From(e.ssc, "records", source.Source[dstream.Pair[string, int64]](e.in))
-	sums := dstream.MapWithState(records, dstream.Function(add).Named("sums"))
-	dstream.ForeachRDD(sums, e.out.collect)
+func newEngine(d *data, parallelism int, opts ...dstream.ContextOption) (*engine, error) {
+	e := buildEngine(parallelism, parallelism, opts...)
 	if err := e.ssc.Start(); err != nil {
 		return nil, err
 	}
+	return e, e.fill(d)
+}
+
+// buildEngine makes the job with as many workers and source partitions, and does not start it.
+func buildEngine(parallelism, partitions int, opts ...dstream.ContextOption) *engine {
+	e := &engine{
+		driver: newDriver(parallelism, opts...), out: newSink(partitions),
+		in: newSliceSource[records, dstream.Pair[string, int64]](parallelism),
+	}
+	records := dstream.From(e.ssc, "records", source.Source[dstream.Pair[string, int64]](e.in))
+	sums := dstream.MapWithState(records, dstream.Function(add).Named("sums").NumPartitions(partitions))
+	dstream.ForeachRDD(sums, e.out.collect)
+	return e
+}
+
+// fill gives every key once.
+func (e *engine) fill(d *data) error {
 	for _, r := range d.all().chunks(d.perBatch) {
 		if err := e.batch(r); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return e, nil
+	return nil
 }
 
 // add is the user function of all our sides.

@@ -31,11 +31,19 @@ func main() {
 	flag.StringVar(&o.profile, "profile", "", "write a CPU profile of our side to this file (with -child); Kafka benchmarks write FILE.SIDE.RUN for each run of each side")
 	flag.StringVar(&o.topic.Brokers, "brokers", "", "where the topic is (used by the command itself)")
 	flag.StringVar(&o.topic.Name, "topic", "", "the topic to read, already filled (used by the command itself)")
+	table := flag.Bool("table", false, "print the tables of docs/state-store.md instead")
 	broker := flag.Bool("serve", false, "be the embedded broker (used by the command itself)")
 	flag.Parse()
 	if *broker {
 		if err := serve(os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, "bench: broker:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	if *table {
+		if err := tables(os.Stdout, o); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
 			os.Exit(1)
 		}
 		return

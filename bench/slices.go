@@ -38,8 +38,15 @@ func newSliceSource[B slab[B, T], T any](partitions int) *sliceSource[B, T] {
 // put gives the next batch. It must not be called while a batch runs.
 func (s *sliceSource[B, T]) put(in B) { s.waiting = in }
 
-// Open starts at offset 0.
-func (s *sliceSource[B, T]) Open(context.Context, *source.Plan) error { return nil }
+// Open starts where the last plan ended, or at offset 0.
+func (s *sliceSource[B, T]) Open(_ context.Context, last *source.Plan) error {
+	if last != nil {
+		for i, r := range last.Ranges {
+			s.from[i] = r.Until
+		}
+	}
+	return nil
+}
 
 // Plan takes the waiting slab.
 func (s *sliceSource[B, T]) Plan(context.Context, source.Limits) (source.Plan, error) {
