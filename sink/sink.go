@@ -7,9 +7,10 @@
 // A [Unit] is what fences, remembers and commits as one: a folder with its log,
 // a database, a Kafka cluster with its transactional id. A [Sink] is one typed
 // door into a unit; several sinks of a job may share a unit, and then their
-// output of an epoch becomes visible in one act or not at all. A unit's
-// [Memory] says which epoch it has, from which run, and a digest of what was
-// written; it is stored atomically with the data.
+// output of an epoch becomes visible in one act or not at all. Several units of a
+// job are committed one after the other, so who reads two of them may find one
+// an epoch ahead. A unit's [Memory] says which epoch it has, from which run, and
+// a digest of what was written; it is stored atomically with the data.
 //
 // # The contract
 //
