@@ -19,7 +19,7 @@ import (
 type entry = statemap.Entry[int64]
 
 // list names the files whose name has a part.
-func list(t *testing.T, m Medium, part string) (names []string) {
+func list(t TB, m Medium, part string) (names []string) {
 	t.Helper()
 	objects, err := m.Files().List(context.Background(), "")
 	require.NoError(t, err)
@@ -31,7 +31,7 @@ func list(t *testing.T, m Medium, part string) (names []string) {
 	return names
 }
 
-func replace(t *testing.T, m Medium, name string, b []byte) {
+func replace(t TB, m Medium, name string, b []byte) {
 	t.Helper()
 	ctx := context.Background()
 	require.NoError(t, m.Files().Delete(ctx, name))
@@ -43,7 +43,7 @@ func replace(t *testing.T, m Medium, name string, b []byte) {
 
 // A commit that fails is an error with its cause, nothing is left half done, and
 // the next attempt works.
-func failingCommits(t *testing.T, m Medium) {
+func failingCommits(t TB, m Medium) {
 	for _, kinds := range []vfs.Kind{vfs.KindLink | vfs.KindPut, vfs.KindCreate | vfs.KindPut, vfs.KindWrite, vfs.KindSync | vfs.KindPut} {
 		var f vfs.Faults
 		k := open(t, m, Options{Faults: &f})
@@ -68,7 +68,7 @@ func failingCommits(t *testing.T, m Medium) {
 }
 
 // Nothing is written before Commit, and one file with each.
-func files(t *testing.T, m Medium) {
+func files(t TB, m Medium) {
 	k := open(t, m, Options{})
 	count := func() int { return len(list(t, m, ".delta")) }
 	h := k.handle(0)
@@ -88,7 +88,7 @@ func files(t *testing.T, m Medium) {
 	require.Empty(t, left)
 }
 
-func cache(t *testing.T, m Medium) {
+func cache(t TB, m Medium) {
 	k := open(t, m, Options{Cache: 2})
 	for n := range 4 {
 		k.next(func(h store.Handle[Key, int64]) { k.put(h, key("a"), int64(n)+1) })
@@ -119,7 +119,7 @@ func cache(t *testing.T, m Medium) {
 	require.False(t, hits(5))
 }
 
-func snapshots(t *testing.T, m Medium) {
+func snapshots(t TB, m Medium) {
 	ctx := context.Background()
 	k := open(t, m, Options{Every: 5})
 	step := func() {
@@ -169,7 +169,7 @@ func (k *kit) atMetrics(version uint64) store.Metrics {
 
 // Every file cut, emptied, deleted or with a byte flipped: right content or an
 // error. (Spark fails on a bad snapshot; here the older one and the deltas do.)
-func corruption(t *testing.T, m Medium) {
+func corruption(t TB, m Medium) {
 	ctx := context.Background()
 	k := open(t, m, Options{Every: 3})
 	want := content{}
@@ -211,7 +211,7 @@ func corruption(t *testing.T, m Medium) {
 	require.Positive(t, bad, "a delta that is needed was damaged")
 }
 
-func metrics(t *testing.T, m Medium) {
+func metrics(t TB, m Medium) {
 	k := open(t, m, Options{})
 	h := k.handle(0)
 	zero := h.Metrics()
@@ -237,7 +237,7 @@ func metrics(t *testing.T, m Medium) {
 	require.Equal(t, store.Metrics{Keys: 4, VersionBytes: 11, MemoryBytes: 30, CacheHits: 11, CacheMisses: 22, SnapshotsRepaired: 33, SnapshotsForced: 44, LastSnapshot: -1}, a.Add(b))
 }
 
-func closeAndOpen(t *testing.T, m Medium) {
+func closeAndOpen(t TB, m Medium) {
 	ctx := context.Background()
 	k := open(t, m, Options{Every: 2})
 	for n := range 6 {
@@ -268,7 +268,7 @@ func closeAndOpen(t *testing.T, m Medium) {
 }
 
 // The process dies at the k-th call to the files, for every k.
-func crashes(t *testing.T, m Medium) {
+func crashes(t TB, m Medium) {
 	ctx := context.Background()
 	script := func(s Stores, want map[uint64]content) error {
 		for n := s.Newest() + 1; n <= 7; n = s.Newest() + 1 {
@@ -331,7 +331,7 @@ func crashes(t *testing.T, m Medium) {
 }
 
 // random does what comes, with restarts, and compares with a plain map.
-func random(t *testing.T, m Medium) {
+func random(t TB, m Medium) {
 	for seed := range uint64(10) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		k := open(t, m.Crash(0, 100), Options{Every: 1 + seed%4, Cache: int(seed%3) - 1})

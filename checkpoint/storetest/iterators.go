@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"testing"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,7 +12,7 @@ import (
 )
 
 // The column of snapshot iterators: one sees what there was when it was made.
-func iterators(t *testing.T, m Medium) {
+func iterators(t TB, m Medium) {
 	k := open(t, m, Options{})
 	for range 2 { // on an empty store, and on one that was loaded
 		h := k.handle(k.Newest())
@@ -50,7 +49,7 @@ func without(c content, name string) content {
 	return c
 }
 
-func closeWhileIterating(t *testing.T, m Medium) {
+func closeWhileIterating(t TB, m Medium) {
 	k := open(t, m, Options{})
 	k.next(func(h store.Handle[Key, int64]) {
 		for i := range 20 {
@@ -93,7 +92,7 @@ func closeWhileIterating(t *testing.T, m Medium) {
 	}
 }
 
-func prefixes(t *testing.T, m Medium) {
+func prefixes(t TB, m Medium) {
 	k := open(t, m, Options{})
 	group := func(h store.Handle[Key, int64], name string, ns ...int64) {
 		for _, n := range ns {
@@ -137,7 +136,7 @@ func prefixes(t *testing.T, m Medium) {
 
 // Readers of all versions are not disturbed by a writer, by maintenance, or by
 // one another. Under the race detector this says more.
-func manyReaders(t *testing.T, m Medium) {
+func manyReaders(t TB, m Medium) {
 	k := open(t, m, Options{Every: 4})
 	ctx := context.Background()
 	const keys, last = 50, 20

@@ -20,6 +20,7 @@ package storetest
 
 import (
 	"context"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -64,14 +65,73 @@ type Medium interface {
 
 // Run runs the suite. medium makes an empty medium.
 func Run(t *testing.T, medium func(t *testing.T) Medium) {
+	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { c.run(t, medium(t)) })
 	}
 }
 
+// Failing returns the names of the cases of Run that fail, without failing t: to
+// prove that they notice what they are there for.
+func Failing(t *testing.T, medium func(t *testing.T) Medium) (names []string) {
+	t.Helper()
+	for _, c := range cases {
+		r := &recorder{}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer r.end()
+			c.run(r, medium(t))
+		}()
+		<-done
+		if r.failed {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
+// TB is what the cases need of a *testing.T.
+type TB interface {
+	require.TestingT
+	Helper()
+	Cleanup(f func())
+}
+
+// recorder is a TB that remembers the failure instead of telling it.
+type recorder struct {
+	failed  bool
+	cleanup []func()
+}
+
+// Helper does nothing.
+func (r *recorder) Helper() {}
+
+// Errorf remembers the failure.
+func (r *recorder) Errorf(string, ...any) { r.failed = true }
+
+// FailNow ends the case.
+func (r *recorder) FailNow() {
+	r.failed = true
+	runtime.Goexit()
+}
+
+// Cleanup keeps f for the end of the case.
+func (r *recorder) Cleanup(f func()) { r.cleanup = append(r.cleanup, f) }
+
+// end catches a panic and cleans up.
+func (r *recorder) end() {
+	if recover() != nil {
+		r.failed = true
+	}
+	for i := len(r.cleanup) - 1; i >= 0; i-- {
+		r.cleanup[i]()
+	}
+}
+
 var cases = []struct {
 	name string
-	run  func(t *testing.T, m Medium)
+	run  func(t TB, m Medium)
 }{
 	{"ST1 versions", versions},
 	{"ST2 unknown versions", unknownVersions},
@@ -109,12 +169,12 @@ func read(r store.Reader[Key, int64]) content {
 
 // kit wraps a store for tests.
 type kit struct {
-	t *testing.T
+	t TB
 	m Medium
 	Stores
 }
 
-func open(t *testing.T, m Medium, o Options) *kit {
+func open(t TB, m Medium, o Options) *kit {
 	t.Helper()
 	s, err := m.Open(o)
 	require.NoError(t, err)
@@ -200,7 +260,7 @@ func of(pairs ...any) content {
 }
 
 // prefix gives the canonical bytes that all keys of a name begin with.
-func prefix(t *testing.T, name string) []byte {
+func prefix(t TB, name string) []byte {
 	c, err := codec.KeyFor[Key]()
 	require.NoError(t, err)
 	b := c.Append(nil, Key{Name: name})

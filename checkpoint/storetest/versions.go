@@ -4,14 +4,13 @@ import (
 	"context"
 	"io/fs"
 	"math"
-	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/statemill/statemill/checkpoint/store"
 )
 
-func versions(t *testing.T, m Medium) {
+func versions(t TB, m Medium) {
 	k := open(t, m, Options{})
 	h := k.handle(0)
 	require.Zero(t, h.Version())
@@ -52,7 +51,7 @@ func versions(t *testing.T, m Medium) {
 	require.Empty(t, k.at(0))
 }
 
-func unknownVersions(t *testing.T, m Medium) {
+func unknownVersions(t TB, m Medium) {
 	k := open(t, m, Options{})
 	ctx := context.Background()
 	minus := uint64(math.MaxUint64)
@@ -74,7 +73,7 @@ func unknownVersions(t *testing.T, m Medium) {
 	}
 }
 
-func changeWhileIterating(t *testing.T, m Medium) {
+func changeWhileIterating(t TB, m Medium) {
 	k := open(t, m, Options{})
 	k.next(func(h store.Handle[Key, int64]) {
 		k.put(h, key("a"), 1)
@@ -93,7 +92,7 @@ func changeWhileIterating(t *testing.T, m Medium) {
 	require.Equal(t, of("a", 2), k.again(Options{}).at(2))
 }
 
-func abortAndKeys(t *testing.T, m Medium) {
+func abortAndKeys(t TB, m Medium) {
 	k := open(t, m, Options{})
 	k.next(func(h store.Handle[Key, int64]) {
 		for i := range 5 {
@@ -125,7 +124,7 @@ func abortAndKeys(t *testing.T, m Medium) {
 	require.Len(t, k.at(1), 5)
 }
 
-func readerBesideWriter(t *testing.T, m Medium) {
+func readerBesideWriter(t TB, m Medium) {
 	k := open(t, m, Options{})
 	k.next(func(h store.Handle[Key, int64]) { k.put(h, key("a"), 1) })
 	r, err := k.ReadStore(context.Background(), 1)
@@ -142,7 +141,7 @@ func readerBesideWriter(t *testing.T, m Medium) {
 
 // A version that exists is not made again, whatever its handle holds: Spark
 // overwrites it.
-func madeOnce(t *testing.T, m Medium) {
+func madeOnce(t TB, m Medium) {
 	k := open(t, m, Options{})
 	ctx := context.Background()
 	first, second := k.handle(0), k.handle(0)
@@ -173,7 +172,7 @@ func madeOnce(t *testing.T, m Medium) {
 	require.Equal(t, of("a", 1, "b", 2, "c", 3), k.again(Options{}).at(3))
 }
 
-func legality(t *testing.T, m Medium) {
+func legality(t TB, m Medium) {
 	k := open(t, m, Options{})
 	ctx := context.Background()
 	h := k.handle(0)
@@ -199,7 +198,7 @@ func legality(t *testing.T, m Medium) {
 	require.Equal(t, of("a", 1), k.again(Options{}).at(2))
 }
 
-func tombstonesAndTimes(t *testing.T, m Medium) {
+func tombstonesAndTimes(t TB, m Medium) {
 	k := open(t, m, Options{Every: 3})
 	k.next(func(h store.Handle[Key, int64]) {
 		require.NoError(t, h.Put(key("a"), 1, 100))
