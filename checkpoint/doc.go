@@ -22,7 +22,8 @@
 // # Main types
 //
 // [Root] reads a root without a lock and writes nothing: for loads, tools and
-// pages. [Open] makes a run the owner and gives its [Session], which is told
+// pages; [Root.Files] chooses the files of a version, [ReadRows] reads them
+// without Go types. [Open] makes a run the owner and gives its [Session], which is told
 // each step of an epoch in its order: Plan, Deltas, Outputs, Sinks, Commit.
 //
 // # Guarantees
@@ -40,6 +41,6 @@
 //
 // # What it does not do
 //
-// It knows no Go type of a key or state, computes nothing, runs no task, starts
-// no goroutine of its own and deletes nothing.
+// It knows no Go type of a key or state, computes no epoch, starts no goroutine
+// that outlives a call, and deletes nothing; [Deletable] says what may be.
 package checkpoint
