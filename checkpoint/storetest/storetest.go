@@ -94,7 +94,9 @@ func Failing(t *testing.T, medium func(t *testing.T) Medium) (names []string) {
 // TB is what the cases need of a *testing.T.
 type TB interface {
 	require.TestingT
+	// Helper marks a function as one of the suite's own.
 	Helper()
+	// Cleanup calls f at the end of the case.
 	Cleanup(f func())
 }
 
