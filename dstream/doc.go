@@ -41,9 +41,29 @@
 // The order of records is part of the result: it does not depend on the number
 // of workers.
 //
+// # Durable runs
+//
+// With WithCheckpoint what a run knows outlives it: the state of all operators, the
+// positions in all sources, and what each epoch reads, which is written before it
+// is read. Each step of an epoch is durable before the next one begins: the plan,
+// the changes of all operators, plain outputs, exactly-once sinks (Output), the
+// commit. So a later run, after a stop or a crash at any instant, loads the newest
+// committed version, redoes an epoch that was planned and not committed, with the
+// same records and batch time, and goes on. Every record is counted once. Plain
+// outputs of the redone epoch run again; exactly-once sinks show it once.
+//
+// Operators are found again by their names, and nothing of the program is stored:
+// functions, types and packages may be renamed. A changed state type, number of
+// partitions or set of operators is read, refused, or changed by WithMigration,
+// WithRescale and WithDrop; see package codec for types.
+//
+// One run at a time owns a checkpoint. One that finds that a newer run has taken
+// over ends with checkpoint.ErrNotOwner; one that finds that an older run had
+// decided an epoch after all begins anew in place, and nobody notices. Snapshots
+// and clean-up run beside the batches and end with the run.
+//
 // # What it does not do
 //
-// It has no durable state yet: WithCheckpoint is refused. It knows no
-// files' formats; sources come from package source, package kafka or outside. It
+// It knows no files' formats; sources come from package source, package kafka or outside. It
 // prints nothing but what Print writes to the context's writer.
 package dstream

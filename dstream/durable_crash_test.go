@@ -88,7 +88,7 @@ func batchTimes(t *testing.T, kit *milltest.Kit) (times []int64) {
 
 // finish runs what is left of the input.
 func finish(kit *milltest.Kit, epochs int) {
-	for i := 0; i < 2*epochs && (!kit.Ready() || kit.Epoch() < uint64(epochs)); i++ {
+	for i := 0; i < 2*epochs && !kit.Ended() && kit.Epoch() < uint64(epochs); i++ {
 		kit.Tick(1)
 	}
 }
@@ -130,4 +130,3 @@ func TestCrashAtEveryCall(t *testing.T) {
 		require.Equal(t, want(kit), twoStatesOf(kit), "call %d: %v", k, err)
 	}
 }
-

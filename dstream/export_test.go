@@ -14,3 +14,6 @@ func (o *statefulOp[K, V, S, M]) version() any { return o.current }
 
 // Done is closed when the run has ended, and not before.
 func Done(ssc *StreamingContext) <-chan struct{} { return ssc.run.done }
+
+// Aborted says whether the run was aborted.
+func Aborted(ssc *StreamingContext) bool { return ssc.run.hard.Err() != nil }

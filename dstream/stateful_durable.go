@@ -115,6 +115,9 @@ func (o *statefulOp[K, V, S, M]) place(key *codec.Key[K]) func([]byte, int) (int
 func (o *statefulOp[K, V, S, M]) convert(steps []codec.Migration, today codec.Codec[S]) func(codec.Schema) (func(dst, state []byte) ([]byte, error), error) {
 	return func(old codec.Schema) (func(dst, state []byte) ([]byte, error), error) {
 		reader, err := codec.Reader(old, today, steps...)
+		if err != nil && len(steps) == 0 {
+			return nil, errNoMigration
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -127,6 +130,9 @@ func (o *statefulOp[K, V, S, M]) convert(steps []codec.Migration, today codec.Co
 		}, nil
 	}
 }
+
+// errNoMigration: the types' difference, which the checkpoint tells, needs one.
+var errNoMigration = errors.New("there are none: give the steps by dstream.WithMigration")
 
 // errLayout: a pending epoch is to be finished in a layout that only the older
 // program knows.

@@ -54,8 +54,23 @@
 // records, also in exported fields of structs, are copied when the test gives
 // them.
 //
+// # Stops and crashes
+//
+// After [Kit.Checkpoint] the job is durable, in a file system in memory.
+// [Kit.Restart] stops the run and readies the kit for the next one, [Kit.Crash]
+// ends it as a loss of power does: what was not synced is gone, and what the run
+// was doing is given up. The next tick starts another run, at the clock's time
+// ([Kit.StartAt] lets time pass while nothing runs), with another version of the
+// job if [Kit.Job] gives one. Inputs go on where the last plan ends; outputs and
+// [Kit.Progress] gather over all runs, an epoch that is redone in the place of its
+// first attempt. [Kit.WrapCheckpoint] puts faults into the file system.
+//
+// Snapshots and clean-up are done after each commit instead of beside the batches,
+// so every run of a test makes the same calls. Exactly-once sinks are captured like
+// other outputs, and not written.
+//
 // # What it does not do
 //
-// It keeps no state outside memory: a crash and a restart on a checkpoint come
-// with durable versions.
+// It tests no sink and no source of the outside world: see packages sinktest and
+// sourcetest.
 package milltest

@@ -178,9 +178,6 @@ func (k *Kit) checkpointOption() ([]dstream.ContextOption, error) {
 	return []dstream.ContextOption{dstream.WithCheckpointStore(store, k.durable.opts...)}, nil
 }
 
-// Ready reports whether a run goes on: started, and not ended.
-func (k *Kit) Ready() bool { return k.started && !k.Ended() && k.h.Engine() != nil }
-
 // Epoch is the newest committed epoch, 0 before the start.
 func (k *Kit) Epoch() uint64 {
 	if e := k.h.Engine(); e != nil {

@@ -68,7 +68,8 @@ func New(t testing.TB, interval time.Duration, job dstream.Job, opts ...dstream.
 	return k
 }
 
-// StartAt sets the clock before the first tick. Batch times lie on the grid of
+// StartAt sets the clock before the first tick, also that of a run after
+// [Kit.Restart] or [Kit.Crash]: time passes while nothing runs. Batch times lie on the grid of
 // the interval: the first is the first multiple of it after t.
 func (k *Kit) StartAt(t time.Time) {
 	k.t.Helper()

@@ -143,7 +143,22 @@ func (s *script[T]) Open(_ context.Context, last *source.Plan) error {
 		}
 		s.parts[i].planned = r.Until
 	}
+	if len(s.made) == 0 {
+		s.skipDelivered()
+	}
 	return nil
+}
+
+// skipDelivered passes over the scripted batches that lie below where the plan
+// ends: the checkpoint is that of another kit, which had the same batches.
+func (s *script[T]) skipDelivered() {
+	for ; s.batches > 0; s.batches, s.plan = s.batches-1, s.plan+1 {
+		for _, p := range s.parts {
+			if s.plan < len(p.cuts) && p.cuts[s.plan] > p.planned {
+				return
+			}
+		}
+	}
 }
 
 // Plan implements source.Source: one scripted batch whole, whatever the
