@@ -153,15 +153,15 @@ func (s *Session) rewrite(ctx context.Context, r *rewrite) (OperatorCommit, erro
 			parts[p] = rows
 			continue
 		}
-		for k, v := range rows {
+		for _, k := range slices.Sorted(maps.Keys(rows)) { // sorted, so that the same key is at fault each time
 			to, err := r.place([]byte(k), len(parts))
+			if err == nil && (to < 0 || to >= len(parts)) {
+				err = fmt.Errorf("partition %d of %d", to, len(parts))
+			}
 			if err != nil {
-				return oc, err
+				return oc, &permanent{fmt.Errorf("partitioner %q cannot place key %s: %w", r.now.Partitioner, keyText(r.now, k), err)}
 			}
-			if to < 0 || to >= len(parts) {
-				return oc, fmt.Errorf("partitioner %q puts key %s into partition %d of %d", r.now.Partitioner, keyText(r.now, k), to, len(parts))
-			}
-			parts[to][k] = v
+			parts[to][k] = rows[k]
 		}
 	}
 	for p := range parts {
@@ -186,7 +186,7 @@ func (s *Session) writeBase(ctx context.Context, r *rewrite, part int, rows map[
 			}
 			var err error
 			if buf, err = r.convert(buf[:0], v.state); err != nil {
-				return PartitionCommit{}, fmt.Errorf("state of key %s: %w", keyText(r.now, k), err)
+				return PartitionCommit{}, &permanent{fmt.Errorf("state of key %s: %w", keyText(r.now, k), err)}
 			}
 			v.state = append(make([]byte, 0, len(buf)), buf...)
 			rows[k] = v

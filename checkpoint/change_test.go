@@ -1,12 +1,14 @@
 package checkpoint
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -114,7 +116,11 @@ func TestOtherPartitioner(t *testing.T) {
 	op.Place = func([]byte, int) (int, error) { return 4, nil }
 	j = newJob(m, nil, op)
 	j.cfg.Rescale = true
-	require.ErrorContains(t, j.open(ctx), `puts key "w0" into partition 4 of 4`)
+	j.cfg.Options.RetryLimit = 0
+	j.cfg.Wait = func(context.Context, time.Duration) error { t.Error("tried again"); return nil }
+	err := j.open(ctx)
+	require.ErrorContains(t, err, `partitioner "func \"first letter\"" cannot place key "w`)
+	require.ErrorContains(t, err, "partition 4 of 4")
 	op.Place = func([]byte, int) (int, error) { return 0, errors.New("no idea") }
 	j = newJob(m, nil, op)
 	require.ErrorContains(t, j.open(ctx), "no idea", "the next run finishes it as planned, without being asked")

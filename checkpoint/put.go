@@ -39,7 +39,7 @@ func (s *Session) retry(ctx context.Context, what string, do func() error) error
 		case final(ctx, err):
 			return err
 		case waited+wait > limit:
-			return &gaveUp{fmt.Errorf("checkpoint: %s: given up after %v of retries: %w", what, waited, err)}
+			return &permanent{fmt.Errorf("checkpoint: %s: given up after %v of retries: %w", what, waited, err)}
 		}
 		s.notice(Notice{Kind: NoticeRetry, Text: fmt.Sprintf("%s failed and is tried again in %v", what, wait), Err: err})
 		if werr := s.cfg.Wait(ctx, wait); werr != nil {
@@ -50,23 +50,24 @@ func (s *Session) retry(ctx context.Context, what string, do func() error) error
 	}
 }
 
-// gaveUp is a failure that was tried again for long enough.
-type gaveUp struct{ error }
+// permanent is a failure that was tried again for long enough, or of which that
+// is of no use.
+type permanent struct{ error }
 
 // Permanent says that trying again is of no use.
-func (*gaveUp) Permanent() bool { return true }
+func (*permanent) Permanent() bool { return true }
 
 // Unwrap gives the failure.
-func (e *gaveUp) Unwrap() error { return e.error }
+func (e *permanent) Unwrap() error { return e.error }
 
 // final reports whether trying again is of no use.
 func final(ctx context.Context, err error) bool {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || Bad(err) {
 		return true
 	}
 	for _, e := range []error{
-		fs.ErrExist, fs.ErrNotExist, fs.ErrInvalid, fs.ErrPermission, errors.ErrUnsupported, vfs.ErrNoLinks,
-		ErrCorrupt, ErrFormat, ErrGap, ErrNotOwner, ErrOwned, ErrRefused,
+		fs.ErrExist, fs.ErrInvalid, fs.ErrPermission, errors.ErrUnsupported, vfs.ErrNoLinks,
+		ErrCorrupt, ErrFormat, ErrGap, ErrNoStart, ErrNotOwner, ErrOwned, ErrRefused,
 	} {
 		if errors.Is(err, e) {
 			return true
@@ -108,6 +109,10 @@ func (s *Session) put(ctx context.Context, name string, write func(io.Writer) er
 		}
 		if oerr := s.owned(ctx); errors.Is(oerr, ErrNotOwner) {
 			return errors.Join(oerr, err)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			// Somebody's clean-up took the temporary file away: the next try will do.
+			return fmt.Errorf("%v", err)
 		}
 		return err
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"testing"
 	"time"
 
@@ -102,4 +103,18 @@ func TestCacheKeepsTheNewest(t *testing.T) {
 		p.put(n, &Plan{Epoch: n})
 	}
 	require.Len(t, p.byNumber, cachedOthers)
+}
+
+// TestTemporaryFileTakenAway: an older run's clean-up may take it; the next try
+// will do.
+func TestTemporaryFileTakenAway(t *testing.T) {
+	ctx := t.Context()
+	var f vfs.Faults
+	j := newJob(roots["mem"](), &f)
+	j.cfg.Options.RetryLimit = 0
+	require.NoError(t, j.open(ctx))
+	f.Fail(vfs.Rule{Kinds: vfs.KindLink, Err: fs.ErrNotExist})
+	require.NoError(t, j.s.Put(ctx, "state/1/0/1.1.delta", writing("x")))
+	require.Equal(t, 1, f.Hits())
+	require.NoError(t, j.close())
 }
