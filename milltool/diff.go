@@ -92,14 +92,14 @@ func (c *call) printDiff(rows []diffRow) {
 	mark := map[string]string{added: "+", removed: "-", changed: "~", touched: "="}
 	c.table(func(add func(...string)) {
 		for _, r := range rows {
-			state := string(r.New)
+			state := shown(r.New)
 			switch r.Change {
 			case removed:
-				state = string(r.Old)
+				state = shown(r.Old)
 			case changed:
-				state = dash(string(r.Old)) + " → " + dash(string(r.New))
+				state = dash(shown(r.Old)) + " → " + dash(shown(r.New))
 			}
-			add(mark[r.Change], string(r.Key), dash(state))
+			add(mark[r.Change], shown(r.Key), dash(state))
 		}
 	})
 }

@@ -97,7 +97,7 @@ func (c *call) dump(ctx context.Context, v *view, f dumpFlags) error {
 	c.table(func(add func(...string)) {
 		add("PARTITION", "KEY", timeTitle(op), "STATE")
 		for _, r := range rows {
-			add(number(r.Partition), string(r.Key), r.text(), dash(string(r.State)))
+			add(number(r.Partition), shown(r.Key), r.text(), dash(shown(r.State)))
 		}
 	})
 	return nil

@@ -69,8 +69,8 @@ func (c *call) get(ctx context.Context, v *view, at versionFlag) error {
 		return c.printJSON(r)
 	}
 	c.table(func(add func(...string)) {
-		add("key", string(r.Key))
-		add("state", dash(string(r.State)))
+		add("key", shown(r.Key))
+		add("state", dash(shown(r.State)))
 		if op.Deadlines {
 			add("deadline", dash(r.Deadline))
 		} else {

@@ -66,12 +66,12 @@ func (c *call) history(ctx context.Context, v *view, touches bool) error {
 	c.table(func(add func(...string)) {
 		add("VERSION", "TIME", "CHANGE", "STATE")
 		for _, r := range rows {
-			state := dash(string(r.New))
+			state := dash(shown(r.New))
 			switch r.Change {
 			case changed:
-				state = dash(string(r.Old)) + " → " + state
+				state = dash(shown(r.Old)) + " → " + state
 			case removed:
-				state = string(r.Old) + " →"
+				state = shown(r.Old) + " →"
 			case touched:
 				if !touches {
 					continue

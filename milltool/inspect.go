@@ -158,7 +158,7 @@ func (c *call) inspectOwner(ctx context.Context, v *view, in *inspection) error 
 	case len(text) == 0:
 		in.Lock.State = "free"
 	default:
-		in.Lock = lockInfo{"held", strings.ToValidUTF8(shorten(string(text)), "\uFFFD")}
+		in.Lock = lockInfo{"held", strings.ToValidUTF8(string(text[:min(len(text), 400)]), "\uFFFD")}
 		host, _ := c.env.FS.Hostname() // without a name it is another host
 		if owner != nil && owner.Host == host && c.env.Alive != nil && !c.env.Alive(owner.PID) {
 			in.Lock.State = "free" // its holder was killed

@@ -1,15 +1,15 @@
 package milltool
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // printJSON prints v as one line. Every result has a struct whose json tags are
@@ -23,15 +23,33 @@ func (c *call) printJSON(v any) error {
 // printf prints text for people.
 func (c *call) printf(format string, args ...any) { fmt.Fprintf(&c.out, format, args...) }
 
-// table prints rows in columns that are as wide as need be; the last one is as
-// it is.
+// widest is the most that a cell makes its column wide: one long key does not
+// pad all other lines.
+const widest = 32
+
+// table prints rows in columns; cells that are too long stand out.
 func (c *call) table(rows func(add func(cells ...string))) {
-	var b bytes.Buffer
-	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
-	rows(func(cells ...string) { fmt.Fprintln(w, strings.Join(cells, "\t")) })
-	w.Flush() // into memory: it cannot fail
-	for line := range strings.Lines(b.String()) {
-		c.out.WriteString(strings.TrimRight(line, " \n"))
+	var lines [][]string
+	var wide []int
+	rows(func(cells ...string) {
+		lines = append(lines, cells)
+		for i, cell := range cells {
+			if i == len(wide) {
+				wide = append(wide, 0)
+			}
+			if n := utf8.RuneCountInString(cell); n <= widest {
+				wide[i] = max(wide[i], n)
+			}
+		}
+	})
+	for _, cells := range lines {
+		for i, cell := range cells {
+			c.out.WriteString(cell)
+			if i < len(cells)-1 {
+				pad := max(wide[i]-utf8.RuneCountInString(cell), 0) + 2
+				c.out.WriteString(strings.Repeat(" ", pad))
+			}
+		}
 		c.out.WriteByte('\n')
 	}
 }
@@ -80,6 +98,26 @@ func clean(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// shown writes JSON for a terminal: characters that are not seen stand as their
+// numbers, as JSON may have them.
+func shown(j json.RawMessage) string {
+	s := string(j)
+	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) }) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsGraphic(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, u := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, "\\u%04x", u)
+		}
+	}
+	return b.String()
 }
 
 // counted writes a number with its noun.

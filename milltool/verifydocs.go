@@ -18,19 +18,6 @@ func damaged(err error) bool {
 		errors.Is(err, checkpoint.ErrNoStart) || checkpoint.Bad(err)
 }
 
-// pathOf gives the document that an error is about.
-func pathOf(err error) string {
-	var corrupt *checkpoint.CorruptError
-	var format *checkpoint.FormatError
-	switch {
-	case errors.As(err, &corrupt):
-		return corrupt.Path
-	case errors.As(err, &format):
-		return format.Path
-	}
-	return ""
-}
-
 // documents reads every document that is listed, then looks for those that the
 // kept versions need.
 func (r *verifier) documents(ctx context.Context) error {
