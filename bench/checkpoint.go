@@ -146,12 +146,11 @@ func measureLoad(o options) (s sample, err error) {
 	var took, used []float64
 	for range o.runs {
 		runtime.GC()
-		before, cpu := cpuTime(), 0.0
-		ms, err := p.load(at, func() { cpu = float64(cpuTime()-before) / 1e6 })
+		r, err := p.load(at, nil)
 		if err != nil {
 			return s, err
 		}
-		took, used = append(took, ms), append(used, cpu)
+		took, used = append(took, float64(r.wall)/1e6), append(used, float64(r.cpu)/1e6)
 	}
 	var peak, final float64
 	// Collected often, so that the greatest heap is what is in use and not what waits to be collected.
@@ -189,17 +188,17 @@ func measureDiskBytes(o options) (sample, error) {
 	return s, err
 }
 
-// load opens the checkpoint and gives the milliseconds until it is ready; then looks at it.
-func (p *place) load(at time.Time, look func()) (float64, error) {
+// load opens the checkpoint, and looks at it when it is ready.
+func (p *place) load(at time.Time, look func()) (ready, error) {
 	var t traffic
 	e, took, err := p.open(1, 1, at, &t, nil)
 	if err != nil {
-		return 0, err
+		return took, err
 	}
 	if look != nil {
 		look()
 	}
-	return float64(took) / 1e6, e.close()
+	return took, e.close()
 }
 
 // newestSize is the length of the newest snapshot of partition 0.

@@ -84,27 +84,34 @@ func (p *place) size(end string) (bytes int64, err error) {
 	return bytes, err
 }
 
-// open starts the job on the place, where an earlier run may have left off at a batch time. It gives the time to readiness.
-func (p *place) open(parallelism, partitions int, at time.Time, t *traffic, more []dstream.ContextOption, opts ...dstream.CheckpointOption) (*engine, time.Duration, error) {
+// ready is what a run took from its start to readiness.
+type ready struct{ wall, cpu time.Duration }
+
+func (r ready) String() string {
+	return fmt.Sprintf("%.0f ms (%.0f ms)", float64(r.wall)/1e6, float64(r.cpu)/1e6)
+}
+
+// open starts the job on the place, where an earlier run may have left off at a batch time.
+func (p *place) open(parallelism, partitions int, at time.Time, t *traffic, more []dstream.ContextOption, opts ...dstream.CheckpointOption) (*engine, ready, error) {
 	durable, err := p.options(t, opts...)
 	if err != nil {
-		return nil, 0, err
+		return nil, ready{}, err
 	}
 	e := buildEngine(parallelism, partitions, append(more, durable)...)
 	if !at.IsZero() {
 		e.now = at
 		e.clock.Set(at)
 	}
-	from := time.Now()
+	from, cpu := time.Now(), cpuTime()
 	if err := e.ssc.Start(); err != nil {
-		return nil, 0, err
+		return nil, ready{}, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := e.hooks.WaitStarted(ctx); err != nil {
-		return nil, 0, errors.Join(err, e.close())
+		return nil, ready{}, errors.Join(err, e.close())
 	}
-	return e, time.Since(from), nil
+	return e, ready{time.Since(from), cpuTime() - cpu}, nil
 }
 
 // awaitSnapshots waits until each partition has a snapshot of a version or a later one.
