@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/statemill/statemill/kafka/embedded"
 )
 
 // novel writes a text of that many lines.
@@ -130,4 +132,26 @@ func TestCheckpointFaults(t *testing.T) {
 	status, _, errs = runIt([]string{"-checkpoint", dir, "-"}, "a")
 	assert.Equal(t, 2, status)
 	assert.Contains(t, errs, "not the standard input")
+}
+
+// With a checkpoint a running topic is counted on from where the last run was
+// interrupted.
+func TestTopicGoesOn(t *testing.T) {
+	broker, err := embedded.Start(embedded.Topic("in", 3))
+	require.NoError(t, err)
+	defer broker.Close()
+	args := []string{"-brokers", broker.Addrs(), "-topic", "in", "-interval", "10ms", "-checkpoint", filepath.Join(t.TempDir(), "wc")}
+	for i, want := range []struct{ lines, whence, top, records string }{
+		{"to be or", "a fresh start", "all: top words: be 1, or 1, to 1\n", "records: 3 words of 1 lines"},
+		{"not to be", "recovered from epoch ", "all: top words: be 2, to 2, not 1, or 1\n", "records: 3 words of 1 lines"},
+	} {
+		put(t, broker, "in", []byte(want.lines))
+		ctx, interrupt := context.WithTimeout(t.Context(), time.Minute)
+		defer interrupt()
+		out := &watched{text: ": top words: ", then: interrupt}
+		require.Zero(t, run(ctx, args, nil, out, &watched{}), "run %d: %s", i+1, out)
+		assert.Contains(t, out.String(), want.whence)
+		assert.Contains(t, out.String(), want.top)
+		assert.Contains(t, out.String(), want.records)
+	}
 }
