@@ -64,7 +64,8 @@ func loadRows(ctx context.Context, r *Root, number, part int, n uint64, notice f
 		}
 		rows := map[string]value{}
 		if f.Start != nil {
-			if err = buf.apply(ctx, r.store, f, f.Start, rows); err != nil && f.Start.Kind == statefile.Snapshot && Bad(err) && !sabotage.On("no-second-snapshot") {
+			if err = buf.apply(ctx, r.store, f, f.Start, rows); err != nil && f.Start.Kind == statefile.Snapshot && Bad(err) &&
+				!errors.Is(err, fs.ErrNotExist) && !sabotage.On("no-second-snapshot") { // one that has just gone is no bad one: a clean-up went past
 				bad = append(bad, f.Start.Name)
 				if notice != nil {
 					notice(Notice{Kind: NoticeSnapshot, Operator: f.Operator.Name, Err: err,

@@ -146,3 +146,27 @@ func TestForkOfALiveRoot(t *testing.T) {
 	out, errs, code = runEnv(t, Env{FS: mem}, "verify", "new")
 	require.Equal(t, ExitOK, code, "%s%s", out, errs)
 }
+
+// TestCleanUpInMidRead: a clean-up that passes between the listing of a snapshot and its reading, and one between any two
+// files, makes the reading start again, and is no damage.
+func TestCleanUpInMidRead(t *testing.T) {
+	for _, path := range []string{"*.snapshot", "*.delta", "commits/*", "metadata/*"} {
+		mem := vfs.NewMem()
+		job, err := vfs.NewDir(mem, "ckpt", "job")
+		require.NoError(t, err)
+		l := newLiveRoot(t, job)
+		for k := 1; k <= 3; k++ {
+			for _, args := range [][]string{{"get", "-json", "ckpt", "counts", "k7"}, {"dump", "ckpt", "counts"}, {"verify", "ckpt"}, {"versions", "ckpt"}, {"inspect", "ckpt"}} {
+				var faults vfs.Faults
+				faults.Do(vfs.Rule{Kinds: vfs.KindOpen | vfs.KindStat, Path: path, K: k}, func(vfs.Call) {
+					for range 12 {
+						l.next()
+					}
+				})
+				out, errs, code := runEnv(t, Env{FS: vfs.WithFaults(mem, &faults)}, args...)
+				require.Equal(t, ExitOK, code, "%s, %v: %s%s", path, args, out, errs)
+				require.NotContains(t, errs, "is bad")
+			}
+		}
+	}
+}
