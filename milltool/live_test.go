@@ -170,3 +170,37 @@ func TestCleanUpInMidRead(t *testing.T) {
 		}
 	}
 }
+
+// TestVanishedSnapshotIsNoBadOne: a reader that has the commits already, and to which a clean-up takes the snapshot away just
+// as it is to be read, starts again and is told of no damage.
+func TestVanishedSnapshotIsNoBadOne(t *testing.T) {
+	ctx := context.Background()
+	mem := vfs.NewMem()
+	job, err := vfs.NewDir(mem, "ckpt", "job")
+	require.NoError(t, err)
+	l := newLiveRoot(t, job)
+	var faults vfs.Faults
+	root := checkpoint.OpenRoot(vfs.WithStoreFaults(job, &faults))
+	newest, err := root.Newest(ctx)
+	require.NoError(t, err)
+	for n := newest.Floor; n <= newest.Epoch; n++ {
+		_, err = root.Commit(ctx, n)
+		require.NoError(t, err)
+	}
+	faults.Do(vfs.Rule{Kinds: vfs.KindStat, Path: "*.snapshot"}, func(vfs.Call) {
+		for range 12 {
+			l.next()
+		}
+	})
+	rows := 0
+	err = root.Read(ctx, func(newest *checkpoint.Commit) error {
+		rows = 0
+		return checkpoint.ReadRows(ctx, root, 1, 0, newest.Epoch, func(n checkpoint.Notice) { t.Error(n.Text) }, func(checkpoint.Row) error {
+			rows++
+			return nil
+		})
+	})
+	require.NoError(t, err)
+	require.Positive(t, rows)
+	require.Equal(t, uint64(23), l.epoch)
+}
