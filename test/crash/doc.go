@@ -6,7 +6,7 @@
 // running count to an exactly-once sink. A round starts it, lets it commit a few
 // epochs, and kills it in a chosen phase of the next one: planning, computing,
 // writing deltas, the sink, or the commit; some rounds kill it while it still
-// recovers, some at any time. After the last round a run goes on to the end of the
+// recovers or changes its number of partitions, some at any time. After the last round a run goes on to the end of the
 // topic. Then three things must agree for every word: the state, the rows of the
 // sink (a word that came n times has the rows 1 … n, each once), and a count of the
 // topic that another Kafka client read.

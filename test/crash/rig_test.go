@@ -82,9 +82,9 @@ func (r *rig) round(aim string, i int) string {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	epochs := 1 + r.random.IntN(4)
-	// Every round may write its state files in another way, and cut its batches
-	// in another way.
-	cmd, errs := r.command(ctx, "-slow", aim, "-after", strconv.Itoa(epochs), "-compress", strconv.Itoa(i%3),
+	// Every round writes its state files and cuts its batches in another way, and
+	// every third one changes the number of partitions as it starts.
+	cmd, errs := r.command(ctx, "-slow", aim, "-after", strconv.Itoa(epochs), "-compress", strconv.Itoa(i%3), "-partitions", strconv.Itoa(2+i/3%3),
 		"-batch", strconv.Itoa(200+r.random.IntN(1500)))
 	out, err := cmd.StdoutPipe()
 	require.NoError(r, err)
@@ -96,7 +96,7 @@ func (r *rig) round(aim string, i int) string {
 		time.AfterFunc(time.Duration(r.random.Int64N(int64(most))), func() { _ = cmd.Process.Kill() })
 	}
 	if aim == "start" {
-		kill(80 * time.Millisecond)
+		kill(60 * time.Millisecond)
 	}
 	phase, done, aimed := "start", 0, aim == "start"
 	lines := bufio.NewScanner(out)

@@ -85,6 +85,7 @@ func run(o options) error {
 	opts := []dstream.ContextOption{
 		dstream.WithCheckpointStore(root, dstream.SnapshotEvery(3), dstream.MaintenanceInterval(10*o.interval),
 			dstream.Compress(dstream.Compression(o.compress))),
+		dstream.WithRescale(),
 		dstream.WithMaxRecordsPerBatch(o.batch),
 		dstream.WithListener(dstream.Listener{
 			Notice:         func(n dstream.Notice) { fmt.Fprintln(os.Stderr, "job:", n) },

@@ -12,7 +12,7 @@ import (
 )
 
 // dawdle is how much longer a call takes in the phase in which the job is slow.
-const dawdle = 2 * time.Millisecond
+const dawdle = 5 * time.Millisecond
 
 // phases tells the phases of epochs as they begin, each once, and is slow in one of
 // them. It sees every file call of the checkpoint and of the sink.
@@ -30,11 +30,12 @@ type phases struct {
 	dawdling atomic.Bool
 }
 
-// enter tells a phase, if it is another one than the last.
+// enter tells a phase, if it is another one than the last. What is done before the
+// first epoch, such as a change of the number of partitions, is the start.
 func (p *phases) enter(phase string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.phase == phase {
+	if p.phase == phase || p.epoch.Load() == 0 {
 		return
 	}
 	p.phase = phase
