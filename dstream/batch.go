@@ -29,6 +29,8 @@ type slot struct {
 	rdd  any
 	err  error
 	drop []func() // for this stream alone, when it is forgotten
+	// built counts those of drop that only the stage of the kept rows reads.
+	built int
 }
 
 func newBatchRun(r *run, ctx context.Context, b Batch) *batchRun {
@@ -54,6 +56,7 @@ func (b *batchRun) get(n *node) (any, error) {
 	s.rdd, s.err = call(n.label(), func() (any, error) { return n.build(b) })
 	if s.err == nil && n.kept && !n.stable {
 		var drop func()
+		s.built = len(s.drop)
 		s.rdd, drop = n.keep(s.rdd)
 		s.drop = append(s.drop, drop)
 	}

@@ -62,6 +62,19 @@
 // decided an epoch after all begins anew in place, and nobody notices. Snapshots
 // and clean-up run beside the batches and end with the run.
 //
+// # Windows
+//
+// A window covers (t-length, t], where t is a multiple of its slide after the zero
+// time; it is given in the batch of t. The stream has nothing between two slides,
+// and its outputs do not run then (an exactly-once sink gets an empty batch). To a
+// window a tick without a batch is an empty batch, whether it was skipped or the job
+// was down: the window that ends at such a tick is given in the next batch. If
+// several windows have ended since the batch before, only the last of them is given,
+// once; records that only the others had are counted into it, so that none is lost.
+//
+// What windows read is kept in memory as long as they need it. It is not in the
+// checkpoint yet, so a job with windows and WithCheckpoint does not start.
+//
 // # What it does not do
 //
 // It knows no files' formats; sources come from package source, package kafka or outside. It

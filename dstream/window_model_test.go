@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/statemill/statemill/dstream"
+	"github.com/statemill/statemill/partitioner"
 )
 
 // tickModel runs a window tick by tick: every tick of the grid has a batch, empty
@@ -115,7 +116,8 @@ func TestWindowsAreTheModel(t *testing.T) {
 		jumps := rapid.SliceOfN(rapid.SampledFrom([]int{1, 1, 1, 2, 3, 7}), len(batches), len(batches)).Draw(rt, "jumps")
 		length, slide := rapid.IntRange(1, 6).Draw(rt, "length"), rapid.IntRange(1, 5).Draw(rt, "slide")
 		l, s := time.Duration(length)*sec, time.Duration(slide)*sec
-		by := dstream.NumPartitions(rapid.IntRange(1, 3).Draw(rt, "partitions"))
+		parts := rapid.IntRange(1, 3).Draw(rt, "partitions")
+		by, lies := dstream.NumPartitions(parts), rapid.Bool().Draw(rt, "lies")
 
 		r := newRig(t, sec, func(c ssc) error {
 			in := dstream.From(c, "in", newScript(rapid.IntRange(1, 2).Draw(rt, "sources"), batches...))
@@ -123,6 +125,9 @@ func TestWindowsAreTheModel(t *testing.T) {
 			keys := dstream.Map(in, func(p kv) string { return p.Key })
 			dstream.Print(dstream.Window(in, l, s), 1, dstream.Name("window"))
 			dstream.Print(dstream.ReduceByWindow(values, func(a, b string) string { return a + b }, l, s), 1, dstream.Name("reduce"))
+			if lies { // nothing to move then
+				in = dstream.PartitionBy(in, partitioner.Hash[string](parts))
+			}
 			dstream.Print(dstream.ReduceByKeyAndWindow(in, add, l, s, by), 1, dstream.Name("byKey"))
 			dstream.Print(dstream.GroupByKeyAndWindow(in, l, s, by), 1, dstream.Name("group"))
 			dstream.Print(dstream.CountByWindow(in, l, s), 1, dstream.Name("count"))

@@ -151,7 +151,17 @@ func (b *batchRun) keepForWindows() (name string, err error) {
 			if err := rdd.Materialize(b.ctx, b.run.exec, r.(interface{ Deps() []*rdd.Stage }).Deps()...); err != nil {
 				return p.label(), err
 			}
+			b.slots[p.id].keptNow()
 		}
 	}
 	return "", nil
+}
+
+// keptNow lets go of what the rows were made of, now that they are kept: a window
+// would hold it as long as them.
+func (s *slot) keptNow() {
+	for _, f := range s.drop[:s.built] {
+		f()
+	}
+	s.drop, s.built = s.drop[s.built:], 0
 }

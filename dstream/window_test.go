@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/statemill/statemill/dstream"
+	"github.com/statemill/statemill/internal/harness"
 	"github.com/statemill/statemill/rdd"
 )
 
@@ -252,4 +253,83 @@ func TestWindowFaults(t *testing.T) {
 			require.ErrorContains(t, c.Validate(), "window_test.go:")
 		})
 	}
+}
+
+// A window over an operator's outputs, and over its state.
+func TestWindowOverState(t *testing.T) {
+	r := newRig(t, sec, func(c ssc) error {
+		s := dstream.MapWithState(ones(c, [][]string{{"a"}, {"a", "b"}, {}, {"b"}}), dstream.Function(func(k string, v dstream.Option[int], s *dstream.State[int]) string {
+			return fmt.Sprint(k, count(k, v, s))
+		}))
+		dstream.Print(dstream.Window(s, 2*sec, sec), 1, dstream.Name("mapped"))
+		dstream.Print(dstream.Window(s.StateSnapshots(), 2*sec, 2*sec), 1, dstream.Name("states"))
+		return nil
+	}).start().tick(4)
+	require.Equal(t, [][]string{{"a1"}, {"a1", "a2", "b1"}, {"a2", "b1"}, {"b2"}}, sorted[string](r, "mapped"))
+	require.Equal(t, [][]string{{"a1", "a2", "b1"}, {"a2", "a2", "b1", "b2"}}, pairs[string, int](r, "states"))
+}
+
+// A record that a function fails on is left out of every window, and counted once.
+func TestSkippedRecordsInWindows(t *testing.T) {
+	bad := fmt.Errorf("bad record")
+	r := newRig(t, sec, func(c ssc) error {
+		in := dstream.MapErr(dstream.From(c, "in", newScript(2, []int{1, 2}, []int{3, 4}, nil)), func(v int) (int, error) {
+			if v%2 == 0 {
+				return 0, bad
+			}
+			return v, nil
+		})
+		dstream.Print(dstream.ReduceByWindow(in, add, 2*sec, 2*sec), 1, dstream.Name("sum"))
+		dstream.Print(dstream.ReduceByKeyAndWindowInverse(dstream.KeyBy(in, func(v int) int { return 0 }), add, subtract, nil, 2*sec, sec), 1, dstream.Name("inverse"))
+		return nil
+	}, dstream.WithRecordPolicy(dstream.Skip)).start().tick(3)
+	require.Equal(t, [][]int{{4}}, out[int](r, "sum"))
+	require.Equal(t, [][]string{{"01"}, {"04"}, {"03"}}, pairs[int, int](r, "inverse"))
+	var skipped int64
+	for _, p := range r.progress {
+		skipped += p.SkippedRecords
+	}
+	require.EqualValues(t, 2, skipped)
+}
+
+// An output that fails is tried again over the same window.
+func TestRetriedOutputOfAWindow(t *testing.T) {
+	calls, fails := 0, 1
+	r := newRig(t, sec, func(c ssc) error {
+		in := dstream.Map(dstream.From(c, "in", newScript(1, singles(4)...)), func(v int) int { calls++; return v })
+		dstream.Print(dstream.CountByWindow(in, 2*sec, sec), 1, dstream.Name("o"))
+		return nil
+	}, dstream.WithTaskRetries(1))
+	r.fail = func(c harness.OutputCall) error {
+		if c.Epoch == 2 && fails > 0 {
+			fails--
+			return fmt.Errorf("not now")
+		}
+		return nil
+	}
+	r.start().tick(4)
+	require.Equal(t, [][]int64{{1}, {2}, {2}, {2}}, out[int64](r, "o"))
+	require.Equal(t, 4, calls)
+}
+
+// A window over what was moved: the moved rows go as soon as they are kept.
+func TestWindowOverMovedRecords(t *testing.T) {
+	r := newRig(t, sec, func(c ssc) error {
+		in := dstream.From(c, "in", newScript(2, kvs("a1 b1 a2"), kvs("a5"), nil))
+		sums := dstream.ReduceByKey(in, add, dstream.NumPartitions(2))
+		dstream.Print(dstream.Window(sums, 2*sec, sec), 1, dstream.Name("o"))
+		dstream.Print(dstream.CountByWindow(dstream.Repartition(in, 3), 2*sec, sec), 1, dstream.Name("n"))
+		dstream.Print(dstream.MapWithState(sums, dstream.Function(count)), 1)
+		return nil
+	}).start().tick(4)
+	require.Equal(t, []string{"a3 b1", "a3 a5 b1", "a5", ""}, show(out[kv](r, "o")))
+	require.Equal(t, [][]int64{{3}, {4}, {1}, {0}}, out[int64](r, "n"))
+}
+
+// A window does not begin on a
+// checkpoint, which could not give it back after a restart.
+func TestWindowsAndCheckpoints(t *testing.T) {
+	c := dstream.New(sec, dstream.WithCheckpoint(t.TempDir()))
+	dstream.Print(dstream.Window(numbers(c), sec, sec), 1)
+	require.ErrorContains(t, c.Validate(), "dstream.Window: windows do not survive a restart yet")
 }
