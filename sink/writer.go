@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/zeebo/xxh3"
@@ -51,7 +52,7 @@ func Bind[T any](s Sink[T], name string, partitions int, rows func(ctx context.C
 			var buf []byte
 			n := 0
 			return rows(ctx, part, func(row T) error {
-				b, err := s.Encode(buf[:0], row)
+				b, err := encode(s.Encode, buf[:0], row)
 				if err != nil {
 					return &EncodeError{Output: name, Partition: part, Row: n, Err: err}
 				}
@@ -61,6 +62,17 @@ func Bind[T any](s Sink[T], name string, partitions int, rows func(ctx context.C
 			})
 		}
 	}}
+}
+
+// encode makes a panic of the user's function an error, which is final: another
+// try would panic again.
+func encode[T any](f func([]byte, T) ([]byte, error), buf []byte, row T) (b []byte, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}
+	}()
+	return f(buf, row)
 }
 
 // Parallel runs task(0) … task(n-1), side by side if it likes, and returns the

@@ -32,7 +32,8 @@ var _ Store = (*Dir)(nil)
 // nothing is touched before the first call. tag is in the temporary names of
 // this store, so it must differ from that of every other store that writes to
 // the same root at any time (a term or a run's id); it consists of letters,
-// digits, '-' and '_'.
+// digits, '-' and '_'. On the disk a relative root is one of the process's
+// working directory as it is now, whatever that is later.
 func NewDir(fsys FS, root, tag string) (*Dir, error) {
 	bad := func(r rune) bool {
 		return !(r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '-' || r == '_')
@@ -40,7 +41,15 @@ func NewDir(fsys FS, root, tag string) (*Dir, error) {
 	if tag == "" || strings.ContainsFunc(tag, bad) {
 		return nil, fmt.Errorf("store %s: tag %q: %w: use letters, digits, - and _", root, tag, fs.ErrInvalid)
 	}
-	return &Dir{fsys: fsys, root: filepath.Clean(root), tag: tag, folders: map[string]bool{}, writing: map[string]bool{}}, nil
+	root = filepath.Clean(root)
+	if fsys == Disk() {
+		// Else a program that changes its directory would tear the store in two.
+		var err error
+		if root, err = filepath.Abs(root); err != nil {
+			return nil, fmt.Errorf("store %s: %w", root, err)
+		}
+	}
+	return &Dir{fsys: fsys, root: root, tag: tag, folders: map[string]bool{}, writing: map[string]bool{}}, nil
 }
 
 // path is the file of an object.
