@@ -89,7 +89,8 @@ func measureDurableLatency(o options) (s sample, err error) {
 	small := *d
 	small.perBatch = max(1, d.n/100)
 	const warm = 50
-	var took []float64
+	var took, base []float64
+	bare := newBareMap(d) // what the machine does to a loop of the same length
 	snapshots := t.snapshots.Load()
 	for i := range warm + 200*o.runs {
 		in := small.next()
@@ -97,13 +98,18 @@ func measureDurableLatency(o options) (s sample, err error) {
 		if err != nil {
 			return s, err
 		}
+		b, err := timed(func() error { return bare.batch(in) })
+		if err != nil {
+			return s, err
+		}
 		if i >= warm {
-			took = append(took, ms)
+			took, base = append(took, ms), append(base, b)
 		}
 	}
 	s.Figures = map[string]float64{
 		"ratio": quantile(took, 0.99) / median(took), "batches": float64(len(took)), "records_per_batch": float64(small.perBatch),
 		"median_ms": median(took), "p99_ms": quantile(took, 0.99), "max_ms": quantile(took, 1),
+		"base_median_ms": median(base), "base_p99_ms": quantile(base, 0.99), "base_ratio": quantile(base, 0.99) / median(base),
 		"snapshot_bytes_per_key": float64(t.snapshots.Load()-snapshots) / float64(d.n),
 		"fsyncs_per_batch":       float64(t.syncs.Load()) / float64(warm+len(took)),
 	}
