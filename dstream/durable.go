@@ -11,6 +11,7 @@ import (
 	"github.com/statemill/statemill/checkpoint"
 	"github.com/statemill/statemill/checkpoint/store"
 	"github.com/statemill/statemill/internal/core"
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/sink"
 	"github.com/statemill/statemill/source"
 	"github.com/statemill/statemill/vfs"
@@ -38,6 +39,7 @@ type durable struct {
 	newest, entries []checkpoint.OperatorCommit
 	checked         bool // the owner check before the deltas has been made
 	change          bool // the layout is to be changed before the next epoch
+	opening         bool // the session is being opened, by the goroutine that tells notices
 	files           CheckpointProgress
 
 	telling   sync.Mutex // one call of a listener at a time while state is loaded
@@ -117,6 +119,7 @@ func (d *durable) begin(ctx context.Context) error {
 		return err
 	}
 	d.setReady(true)
+	d.noticeClock()
 	return d.tellNotices()
 }
 
@@ -130,12 +133,10 @@ func (d *durable) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := checkpoint.Open(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	d.session = s
-	return nil
+	d.opening = true
+	d.session, err = checkpoint.Open(ctx, cfg)
+	d.opening = false
+	return errors.Join(err, d.tellNotices())
 }
 
 // config describes the job to the checkpoint.
@@ -148,9 +149,9 @@ func (d *durable) config() (checkpoint.Config, error) {
 	cfg := checkpoint.Config{
 		Store: d.store, Run: d.id, After: d.after, Host: host, PID: pid,
 		Now:      func() int64 { return r.clock.Now().UnixNano() },
-		Wait:     r.pause,
+		Wait:     d.wait,
 		Interval: int64(c.interval), Zero: gridZero(r.clock.Now().UnixNano(), int64(c.interval)),
-		Sinks:   d.units,
+		Sources: d.sourceNames(), Sinks: d.units,
 		Rescale: d.cfg.rescale, Drop: d.cfg.drop, Takeover: d.cfg.takeover, AcceptRedo: d.cfg.accept,
 		Options: d.cfg.opts, Notice: d.notice,
 	}
@@ -208,7 +209,7 @@ func (d *durable) coreStart() (core.Start, error) {
 	}
 	if d.start.Last != nil {
 		for _, in := range d.r.inputs {
-			if p := planOf(d.start.Last, in.name()); p != nil {
+			if p := planOf(d.start.Last, in.name()); p != nil && !sabotage.On("positions-not-restored") {
 				in.resume(*p)
 			}
 		}
@@ -254,6 +255,17 @@ func planOf(p *checkpoint.Plan, name string) *source.Plan {
 		}
 	}
 	return nil
+}
+
+// between readies for the next life: maintenance ends, and so does the session,
+// unless it goes on after a change of layout.
+func (d *durable) between() error {
+	d.setReady(false)
+	d.stopKeeping()
+	if d.change {
+		return nil
+	}
+	return d.leave()
 }
 
 // leave ends maintenance and gives the session back.

@@ -113,7 +113,7 @@ func TestChangesSurviveCrashes(t *testing.T) {
 	for _, c := range changes() {
 		for _, pending := range []bool{false, true} {
 			t.Run(fmt.Sprint(c.name, "/", pending), func(t *testing.T) {
-				for k := 1; crashInChange(t, c, pending, k); k++ {
+				for k := 1; crashInChange(t, c, pending, k); k += everyCall() {
 				}
 			})
 		}

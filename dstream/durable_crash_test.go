@@ -10,6 +10,7 @@ import (
 
 	"github.com/statemill/statemill/checkpoint"
 	"github.com/statemill/statemill/dstream"
+	"github.com/statemill/statemill/internal/invariants"
 	"github.com/statemill/statemill/milltest"
 	"github.com/statemill/statemill/vfs"
 )
@@ -93,6 +94,14 @@ func finish(kit *milltest.Kit, epochs int) {
 	}
 }
 
+// everyCall is the step of loops over all calls: the race detector is slow.
+func everyCall() int {
+	if invariants.Enabled || testing.Short() {
+		return 11
+	}
+	return 1
+}
+
 // Report 13, 31: wherever the process dies, in any call to the file system and in
 // the middle of a write, with any part of what was not synced lost, the next run
 // ends up with the outputs and the state of a run that nothing has happened to.
@@ -107,7 +116,7 @@ func TestCrashAtEveryCall(t *testing.T) {
 		}
 		return known[key]
 	}
-	for k := 1; ; k++ {
+	for k := 1; ; k += everyCall() {
 		var f vfs.Faults
 		f.Fail(vfs.Rule{K: k, Dead: true, Forever: true})
 		kit := milltest.New(t, time.Second, twoStates)

@@ -1,6 +1,7 @@
 package dstream_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -377,4 +378,55 @@ func TestUnnamedOperators(t *testing.T) {
 		}
 	}
 	require.Equal(t, 2, n)
+}
+
+// A source that sends again, to a later run, what an earlier one has committed is
+// found out by the positions of the committed plan.
+func TestRedeliveryAfterARestart(t *testing.T) {
+	kit, in := durableKit(t, counts(counter().NumPartitions(2)))
+	in.Batch("a", "b")
+	kit.Tick(1)
+	kit.Restart()
+	in.Redeliver(0, 2)
+	in.Batch("a")
+	kit.Tick(1)
+	require.Equal(t, map[string]int{"a": 2, "b": 1}, stateNow(kit))
+	require.Equal(t, int64(2), kit.Progress()[1].Sources[0].Duplicates)
+}
+
+// D8: a delta that cannot be written is written again, and nothing is computed
+// again.
+func TestDeltasAreRetriedAlone(t *testing.T) {
+	calls := 0
+	kit, in := durableKit(t, stateJob(func(n int) int { calls++; return n + 1 }))
+	var f vfs.Faults
+	f.Fail(vfs.Rule{Path: "1.1.delta", Kinds: vfs.KindLink, K: 1})
+	kit.WrapCheckpoint(func(fs vfs.FS) vfs.FS { return vfs.WithFaults(fs, &f) })
+	in.Batch("a")
+	kit.Tick(1)
+	require.NoError(t, kit.Err())
+	require.Equal(t, 1, f.Hits())
+	require.Equal(t, 1, calls)
+	require.Equal(t, map[string]int{"a": 1}, stateNow(kit))
+	require.Positive(t, kit.Progress()[0].Checkpoint.DeltaBytes)
+	require.Equal(t, 1, kit.Progress()[0].Checkpoint.DeltaFiles)
+}
+
+// Without a kit: the system's clock, maintenance on a goroutine of its own (which
+// has ended when Run returns: see TestMain), a folder of the disk.
+func TestRunsOnADisk(t *testing.T) {
+	dir := t.TempDir()
+	run := func(batches ...[]string) map[string]int {
+		got := map[string]int{}
+		require.NoError(t, dstream.Run(t.Context(), 2*time.Millisecond, func(ssc *dstream.StreamingContext) error {
+			in := dstream.QueueNamed(ssc, "words", 1, batches...)
+			ones := dstream.MapPair(in, func(w string) (string, int) { return w, 1 })
+			out := dstream.MapWithState(ones, counter().NumPartitions(2))
+			dstream.Foreach(out, func(_ context.Context, _ dstream.Batch, p word) error { got[p.Key] = p.Value; return nil })
+			return nil
+		}, dstream.WithCheckpoint(dir, dstream.SnapshotEvery(1), dstream.MaintenanceInterval(time.Millisecond)), dstream.WithStopWhenDone()))
+		return got
+	}
+	require.Equal(t, map[string]int{"a": 2, "b": 1}, run([]string{"a", "b"}, []string{"a"}))
+	require.Equal(t, map[string]int{"b": 2}, run([]string{"a", "b"}, []string{"a"}, []string{"b"}), "what was read is not read again")
 }

@@ -60,7 +60,11 @@ func (r *run) Outputs() (names []string) {
 }
 
 // ZeroTime is one interval before the first batch time.
-func (r *run) ZeroTime() time.Time { return r.zero.UTC() }
+func (r *run) ZeroTime() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.zero.UTC()
+}
 
 // Epoch is the newest committed epoch.
 func (r *run) Epoch() uint64 {

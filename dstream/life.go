@@ -108,6 +108,11 @@ func (r *run) again() error {
 	if err := r.endLife(); err != nil {
 		return err
 	}
+	if r.durable != nil {
+		if err := r.durable.between(); err != nil {
+			return fmt.Errorf("dstream: begin anew: %w", err)
+		}
+	}
 	r.background.Wait() // nothing reads the maps that are about to go
 	for _, n := range r.ops {
 		r.mu.Lock()

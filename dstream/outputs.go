@@ -106,8 +106,8 @@ func each[T any](b *batchRun, c *outputContext, r *rdd.RDD[T], f func(T) error) 
 	})
 }
 
-// addOutput registers an output; wrong is what is wrong with its own arguments.
-func addOutput[T any](in Stream[T], kind string, wrong error, opts []OpOption, f func(b *batchRun, c *outputContext, r *rdd.RDD[T]) error) {
+// addOutput registers an output and returns it; wrong is what is wrong with its own arguments.
+func addOutput[T any](in Stream[T], kind string, wrong error, opts []OpOption, f func(b *batchRun, c *outputContext, r *rdd.RDD[T]) error) *output {
 	p := nodeOf(in)
 	options, faults := opOptions(kind, opts, true, false)
 	o := &output{node: p, name: options.name, kind: kind, caller: caller()}
@@ -146,7 +146,7 @@ func addOutput[T any](in Stream[T], kind string, wrong error, opts []OpOption, f
 	defer ssc.mu.Unlock()
 	if err := ssc.addable(); err != nil {
 		ssc.lateFault(o.caller, kind, err)
-		return
+		return o
 	}
 	ssc.outputs = append(ssc.outputs, o)
 	for _, err := range append([]error{wrong}, faults...) {
@@ -154,4 +154,5 @@ func addOutput[T any](in Stream[T], kind string, wrong error, opts []OpOption, f
 			ssc.faults = append(ssc.faults, &Fault{Caller: o.caller, Call: "dstream." + kind, Err: err})
 		}
 	}
+	return o
 }

@@ -30,17 +30,13 @@ func Output[T any](in Stream[T], name string, s sink.Sink[T], opts ...OpOption) 
 	if s.Encode == nil {
 		wrong = append(wrong, errors.New("the sink has no Encode function"))
 	}
-	addOutput(in, "Output", errors.Join(wrong...), append([]OpOption{Name(name)}, opts...),
+	o := addOutput(in, "Output", errors.Join(wrong...), append([]OpOption{Name(name)}, opts...),
 		func(*batchRun, *outputContext, *rdd.RDD[T]) error { return nil }) // not by itself: see sinks
-	p := nodeOf(in)
-	ssc := p.ssc
+	ssc := o.node.ssc
 	ssc.mu.Lock()
 	defer ssc.mu.Unlock()
-	if n := len(ssc.outputs); n > 0 && ssc.outputs[n-1].node == p && ssc.outputs[n-1].kind == "Output" {
-		o := ssc.outputs[n-1]
-		o.unit = s.Unit
-		o.bind = func(b *batchRun) (sink.Output, error) { return bindSink(b, p, name, s) }
-	}
+	o.unit = s.Unit
+	o.bind = func(b *batchRun) (sink.Output, error) { return bindSink(b, o.node, name, s) }
 }
 
 func isNilPointer(v any) bool {

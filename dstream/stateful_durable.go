@@ -10,6 +10,7 @@ import (
 	"github.com/statemill/statemill/checkpoint/statefile"
 	"github.com/statemill/statemill/checkpoint/store"
 	"github.com/statemill/statemill/codec"
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/partitioner"
 	"github.com/statemill/statemill/rdd"
 	"github.com/statemill/statemill/statemap"
@@ -182,6 +183,9 @@ func (o *statefulOp[K, V, S, M]) attach(d *durable, op checkpoint.Operator, c ch
 	o.disk = opFiles[K, S]{
 		files: files, maps: make([]*statemap.Map[K, S], op.Partitions), fresh: c.Fresh,
 		base: c.Migrated || c.Fresh && (o.spec.Settings().InitialState || !d.start.Fresh),
+	}
+	if sabotage.On("initial-not-durable") {
+		o.disk.base = c.Migrated
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package staterdd
 
 import (
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/statemap"
 	"github.com/statemill/statemill/timeout"
 )
@@ -23,6 +24,9 @@ func (p *Partition[K, V, S, M]) openIndex(l *lineage[K, S], m *statemap.Map[K, S
 	}
 	l.layout, l.stale = layout, false
 	m.AllSlots(func(slot uint32, t int64) bool {
+		if sabotage.On("index-not-rebuilt") {
+			return false
+		}
 		if due, ok := dueTime(keyed, t); ok {
 			l.index.Add(slot, hint(keyed, due, now))
 		}
