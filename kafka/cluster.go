@@ -131,8 +131,13 @@ func (k *cluster) addresses() []string {
 // a handshake takes several round trips.
 const leastPatience = 1500 * time.Millisecond
 
-// metadata asks the first broker that answers about the topics, and learns.
+// metadata is about, for the topics of the options.
 func (k *cluster) metadata(ctx context.Context) (*wire.Metadata, error) {
+	return k.about(ctx, k.cfg.topics)
+}
+
+// about asks the first broker that answers about topics, nil means all, and learns.
+func (k *cluster) about(ctx context.Context, topics []string) (*wire.Metadata, error) {
 	var errs []error
 	addrs := k.addresses()
 	// A broker that is silent must not use up the time of those that would answer. If
@@ -143,7 +148,7 @@ func (k *cluster) metadata(ctx context.Context) (*wire.Metadata, error) {
 	}
 	k.mu.Unlock()
 	for _, addr := range addrs {
-		m, err := k.metadataOf(ctx, addr, patience)
+		m, err := k.metadataOf(ctx, addr, topics, patience)
 		if err == nil {
 			k.learn(m, addr)
 			return m, nil
@@ -160,11 +165,11 @@ func (k *cluster) metadata(ctx context.Context) (*wire.Metadata, error) {
 	return nil, err
 }
 
-func (k *cluster) metadataOf(ctx context.Context, addr string, patience time.Duration) (m *wire.Metadata, err error) {
+func (k *cluster) metadataOf(ctx context.Context, addr string, topics []string, patience time.Duration) (m *wire.Metadata, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, tooLong(patience))
 	defer cancel()
 	err = k.with(ctx, addr, func(c *wire.Conn) (err error) {
-		m, err = c.Metadata(ctx, k.cfg.topics)
+		m, err = c.Metadata(ctx, topics)
 		return err
 	})
 	return m, err

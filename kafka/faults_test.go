@@ -143,7 +143,7 @@ func TestTopicMadeAgain(t *testing.T) { // report 22
 func TestTopicMadeAgainInMidBatch(t *testing.T) { // report 22
 	b := newFake(t)
 	b.log("t", 0, batchtest.Values(0, "a"), batchtest.Values(1, "b"))
-	s := open(t, b, nil)
+	s := open(t, b, nil, ReadAhead(0))
 	readAll(t, s, source.Limits{Records: 1})
 	p, err := s.Plan(t.Context(), source.Limits{})
 	require.NoError(t, err)

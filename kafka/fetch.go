@@ -111,11 +111,7 @@ func (s *kafkaSource) fetchOnce(ctx context.Context, p *part, offset, until int6
 	case a.Missing:
 		return a, addr, errNoData{addr, a.Throttle}
 	}
-	end := a.HighWatermark
-	if !s.cfg.dirty && a.LastStable >= 0 {
-		end = min(end, a.LastStable)
-	}
-	if len(a.Batches) == 0 && end < until {
+	if end := s.endOf(a); len(a.Batches) == 0 && end < until {
 		return a, addr, errBehind{end, until}
 	}
 	return a, addr, nil

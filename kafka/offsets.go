@@ -7,11 +7,14 @@ import (
 	"time"
 
 	"github.com/statemill/statemill/internal/clock"
+	"github.com/statemill/statemill/internal/pool"
 	"github.com/statemill/statemill/kafka/internal/wire"
+	"github.com/statemill/statemill/source"
 )
 
-// span is what a partition has: [earliest, latest).
-type span struct{ earliest, latest int64 }
+// span is what a partition has: [earliest, latest). timed is the offset of the start
+// time, -1 if no record is as late.
+type span struct{ earliest, latest, timed int64 }
 
 // spans looks at the log of each part. Earliest offsets are asked for only where
 // they are needed. It fails at once if a topic is another one than before.
@@ -23,7 +26,7 @@ func (s *kafkaSource) spans(ctx context.Context, parts []*part, earliest func(*p
 			return out, nil
 		}
 		if !r.again(ctx, err) {
-			return nil, r.wrap(err, "offsets of topics %v", s.cfg.topics)
+			return nil, r.wrap(err, "offsets of %v", &s.cfg.subscription)
 		}
 	}
 }
@@ -33,15 +36,21 @@ func (s *kafkaSource) spansOnce(ctx context.Context, parts []*part, earliest fun
 		return nil, err
 	}
 	out := make([]span, len(parts))
-	var some []int
+	var some, timed []int
 	all := make([]int, len(parts))
 	for i, p := range parts {
-		all[i] = i
+		all[i], out[i].timed = i, -1
 		if earliest(p) {
 			some = append(some, i)
 		}
+		if !p.placed && !p.late && s.cfg.at >= 0 {
+			timed = append(timed, i)
+		}
 	}
 	if err := s.ask(ctx, wire.Earliest, parts, some, func(i int, o int64) { out[i].earliest = o }); err != nil {
+		return nil, err
+	}
+	if err := s.ask(ctx, s.cfg.at, parts, timed, func(i int, o int64) { out[i].timed = o }); err != nil {
 		return nil, err
 	}
 	err := s.ask(ctx, wire.Latest, parts, all, func(i int, o int64) { out[i].latest = o })
@@ -51,7 +60,7 @@ func (s *kafkaSource) spansOnce(ctx context.Context, parts []*part, earliest fun
 // refresh learns the leaders anew and checks the topics of parts.
 func (s *kafkaSource) refresh(ctx context.Context, parts []*part) error {
 	asked := clock.System().Now()
-	m, err := s.cluster.metadata(ctx)
+	m, err := s.cluster.about(ctx, topicsOf(parts))
 	if err != nil {
 		return err
 	}
@@ -63,15 +72,38 @@ func (s *kafkaSource) refresh(ctx context.Context, parts []*part) error {
 		if t.Err != nil {
 			return topicError(t.Name, t.Err)
 		}
-		now := part{TopicPartition: parts[i].TopicPartition, id: t.ID}
-		if err := now.same(parts[i].id); err != nil {
-			return err
+		if !parts[i].is(t.ID) {
+			return madeAgain(t.Name, parts[i].id, t.ID, s.readOf(t.Name))
 		}
 		s.mu.Lock()
 		s.sameAt[t.Name] = asked
 		s.mu.Unlock()
 	}
 	return nil
+}
+
+// topicsOf names the topics of parts, each once.
+func topicsOf(parts []*part) []string {
+	names := []string{}
+	for _, p := range parts {
+		if !slices.Contains(names, p.Topic) {
+			names = append(names, p.Topic)
+		}
+	}
+	return names
+}
+
+// readOf says how far a topic was read.
+func (s *kafkaSource) readOf(topic string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var read []source.Range
+	for _, p := range s.parts {
+		if p.placed {
+			read = append(read, source.Range{Partition: p.name, Until: p.next})
+		}
+	}
+	return ends(topic, read)
 }
 
 // recheck is how old the knowledge may be that a topic is the same one.
@@ -100,12 +132,12 @@ func (s *kafkaSource) stillSame(ctx context.Context, p *part) error {
 
 func topicError(name string, err error) error {
 	if err == wire.UnknownTopic {
-		return fmt.Errorf("topic %q: %w: create it, or mend the name", name, ErrNoTopic)
+		return &topicGone{name, fmt.Errorf("topic %q: %w: create it, or mend the name", name, ErrNoTopic)}
 	}
 	return fmt.Errorf("topic %q: %w", name, err)
 }
 
-// ask asks the leaders of parts[which...] for offsets.
+// ask asks the leaders of parts[which...] for offsets, all of them at once.
 func (s *kafkaSource) ask(ctx context.Context, what int64, parts []*part, which []int, set func(i int, offset int64)) error {
 	byLeader := map[string][]int{}
 	var addrs []string
@@ -119,35 +151,39 @@ func (s *kafkaSource) ask(ctx context.Context, what int64, parts []*part, which 
 		}
 		byLeader[addr] = append(byLeader[addr], i)
 	}
-	for _, addr := range addrs {
-		list := byLeader[addr]
-		question := make([]wire.TopicPartition, len(list))
-		index := map[wire.TopicPartition]int{}
-		for k, i := range list {
-			question[k] = wire.TopicPartition(parts[i].TopicPartition)
-			index[question[k]] = i
+	return pool.Run(ctx, len(addrs), len(addrs), func(ctx context.Context, _, k int) error {
+		return s.askBroker(ctx, addrs[k], what, parts, byLeader[addrs[k]], set)
+	})
+}
+
+// askBroker asks one broker for offsets of partitions that it leads.
+func (s *kafkaSource) askBroker(ctx context.Context, addr string, what int64, parts []*part, list []int, set func(i int, offset int64)) error {
+	question := make([]wire.TopicPartition, len(list))
+	index := map[wire.TopicPartition]int{}
+	for k, i := range list {
+		question[k] = wire.TopicPartition(parts[i].TopicPartition)
+		index[question[k]] = i
+	}
+	var answers []wire.OffsetAnswer
+	if err := s.cluster.with(ctx, addr, func(c *wire.Conn) (err error) {
+		answers, err = c.ListOffsets(ctx, what, !s.cfg.dirty, question)
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, a := range answers {
+		i, ok := index[a.TopicPartition]
+		if !ok {
+			continue
 		}
-		var answers []wire.OffsetAnswer
-		if err := s.cluster.with(ctx, addr, func(c *wire.Conn) (err error) {
-			answers, err = c.ListOffsets(ctx, what, !s.cfg.dirty, question)
-			return err
-		}); err != nil {
-			return err
+		if a.Err != nil {
+			return fmt.Errorf("%s at broker %s: %w", parts[i].name, addr, a.Err)
 		}
-		for _, a := range answers {
-			i, ok := index[a.TopicPartition]
-			if !ok {
-				continue
-			}
-			if a.Err != nil {
-				return fmt.Errorf("%s at broker %s: %w", parts[i].name, addr, a.Err)
-			}
-			delete(index, a.TopicPartition)
-			set(i, a.Offset)
-		}
-		for tp := range index {
-			return fmt.Errorf("broker %s told no offset of %s-%d", addr, tp.Topic, tp.Partition)
-		}
+		delete(index, a.TopicPartition)
+		set(i, a.Offset)
+	}
+	for tp := range index {
+		return fmt.Errorf("broker %s told no offset of %s-%d", addr, tp.Topic, tp.Partition)
 	}
 	return nil
 }

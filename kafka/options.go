@@ -9,6 +9,9 @@ import (
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
+	"github.com/statemill/statemill/internal/clock"
+	"github.com/statemill/statemill/kafka/internal/wire"
+	"github.com/statemill/statemill/source"
 )
 
 // The defaults of the options.
@@ -17,6 +20,9 @@ const (
 	DefaultFetchMaxBytes  = 1 << 20
 	DefaultRequestTimeout = 5 * time.Second
 	DefaultRetryFor       = 6 * time.Second
+	DefaultRefreshEvery   = 30 * time.Second
+	DefaultStallAfter     = 10 * time.Second
+	DefaultReadAhead      = 32 << 20
 )
 
 // TopicPartition names a partition.
@@ -47,21 +53,26 @@ func (o clientOption) applySource(c *config) { o(c) }
 func (o clientOption) applySink(c *sinkConfig) { o(&c.config) }
 
 type config struct {
-	brokers  []string
-	topics   []string
-	earliest bool
-	offsets  map[TopicPartition]int64
-	dirty    bool // read_uncommitted
-	toEnd    bool
+	brokers []string
+	subscription
+	start
+	dirty  bool // read_uncommitted
+	toEnd  bool
+	onLoss bool // go on
+	group  string
 
 	maxBatchBytes  int64
+	readAhead      int64
 	fetchMaxBytes  int
+	stallAfter     time.Duration
+	watches        []*Monitor
+	notify         func(source.Notice)
+	clock          clock.Clock // of health and of looking around
 	requestTimeout time.Duration
 	retryFor       time.Duration
 	clientID       string
 	dialer         *kafkago.Dialer
 
-	starts int // how often the start was set
 	faults []error
 }
 
@@ -91,90 +102,6 @@ func Brokers(addrs ...string) ClientOption {
 			}
 			c.brokers = append(c.brokers, a)
 		}
-	})
-}
-
-// Topics names the topics to read: all partitions of each. They must exist.
-func Topics(names ...string) SourceOption {
-	return sourceOption(func(c *config) {
-		for _, n := range names {
-			switch {
-			case n == "" || len(n) > 249:
-				c.fault("topic %q: the name has %d characters, it must have 1 to 249", n, len(n))
-			case slices.Contains(c.topics, n):
-				c.fault("topic %q is named twice", n)
-			}
-			c.topics = append(c.topics, n)
-		}
-	})
-}
-
-// FromEarliest starts a first run at the oldest record of each partition. A run
-// that has positions goes on from them, whatever the start options say.
-func FromEarliest() SourceOption {
-	return sourceOption(func(c *config) { c.earliest, c.starts = true, c.starts+1 })
-}
-
-// FromLatest starts a first run at the end of each partition as it is when the
-// first batch is planned. It is the default.
-func FromLatest() SourceOption {
-	return sourceOption(func(c *config) { c.earliest, c.starts = false, c.starts+1 })
-}
-
-// FromOffsets starts a first run at the given offsets. Partitions that are not
-// named start as FromEarliest or FromLatest says.
-func FromOffsets(offsets map[TopicPartition]int64) SourceOption {
-	return sourceOption(func(c *config) {
-		if c.offsets == nil {
-			c.offsets = map[TopicPartition]int64{}
-		}
-		for p, o := range offsets {
-			if o < 0 {
-				c.fault("FromOffsets: partition %v: offset %d is negative: use FromEarliest or FromLatest", p, o)
-			}
-			c.offsets[p] = o
-		}
-	})
-}
-
-// ReadCommitted leaves out aborted transactions, and waits before open ones. It is
-// the default.
-func ReadCommitted() SourceOption { return sourceOption(func(c *config) { c.dirty = false }) }
-
-// ReadUncommitted delivers the records of open and aborted transactions too, as
-// soon as they are replicated.
-func ReadUncommitted() SourceOption { return sourceOption(func(c *config) { c.dirty = true }) }
-
-// StopAtEnd makes the source end: it reads up to the end of each partition as it is
-// when the first batch is planned. With dstream.WithStopWhenDone the run ends then.
-func StopAtEnd() SourceOption { return sourceOption(func(c *config) { c.toEnd = true }) }
-
-// MaxBatchBytes bounds the bytes of one batch over all partitions, after
-// decompression; default 256 MiB, from 1 KiB to 1 TiB. How many records that is, is
-// judged from the size of those read before and from samples of 4 or 64 KiB (or one
-// record batch) at one to three places of the range. So a batch may be larger where
-// sizes jump between the samples, and where a single record is larger. A job may hold the records of two batches at once, the running
-// one and the one before: give a batch at most half of the memory that you have.
-//
-// It also bounds what one record batch of the broker may take, compressed or not: a
-// larger one is a RecordError that names its offset.
-func MaxBatchBytes(n int64) SourceOption {
-	return sourceOption(func(c *config) {
-		if n < 1<<10 || n > 1<<40 {
-			c.fault("MaxBatchBytes is %d, it must be 1 KiB to 1 TiB", n)
-		}
-		c.maxBatchBytes = n
-	})
-}
-
-// FetchMaxBytes is how much one request to a broker asks for; default 1 MiB, from
-// 1 KiB to 512 MiB. A larger record comes all the same.
-func FetchMaxBytes(n int) SourceOption {
-	return sourceOption(func(c *config) {
-		if n < 1<<10 || n > 512<<20 {
-			c.fault("FetchMaxBytes is %d, it must be 1 KiB to 512 MiB", n)
-		}
-		c.fetchMaxBytes = n
 	})
 }
 
@@ -230,6 +157,8 @@ func defaultConfig() config {
 		maxBatchBytes: DefaultMaxBatchBytes, fetchMaxBytes: DefaultFetchMaxBytes,
 		requestTimeout: DefaultRequestTimeout, retryFor: DefaultRetryFor,
 		clientID: "statemill", dialer: &kafkago.Dialer{},
+		readAhead: -1, stallAfter: DefaultStallAfter, clock: clock.System(),
+		subscription: subscription{refreshEvery: DefaultRefreshEvery}, start: start{at: wire.Latest},
 	}
 }
 
@@ -245,16 +174,10 @@ func newConfig(opts []SourceOption) config {
 	if len(c.brokers) == 0 {
 		c.fault("no broker is named: Brokers(\"host:port\")")
 	}
-	if len(c.topics) == 0 {
-		c.fault("no topic is named: Topics(\"name\")")
-	}
-	if c.starts > 1 {
-		c.fault("FromEarliest and FromLatest are given %d times in all: give one", c.starts)
-	}
-	for p := range c.offsets {
-		if !slices.Contains(c.topics, p.Topic) {
-			c.fault("FromOffsets: partition %v is of a topic that is not read", p)
-		}
+	c.subscription.check(&c)
+	c.start.check(&c)
+	if c.readAhead < 0 {
+		c.readAhead = min(DefaultReadAhead, c.maxBatchBytes/8)
 	}
 	slices.SortFunc(c.faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return c

@@ -3,8 +3,10 @@ package kafka
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/statemill/statemill/internal/sabotage"
+	"github.com/statemill/statemill/kafka/internal/wire"
 	"github.com/statemill/statemill/source"
 )
 
@@ -17,7 +19,10 @@ type move struct {
 // Plan implements source.Source. Nothing changes until all of it has succeeded.
 func (s *kafkaSource) Plan(ctx context.Context, l source.Limits) (source.Plan, error) {
 	s.mu.Lock()
-	open, parts := s.open, s.parts
+	open := s.open
+	if open && s.planning.IsZero() {
+		s.planning = s.cfg.clock.Now()
+	}
 	s.mu.Unlock()
 	if !open {
 		return source.Plan{}, fmt.Errorf("%v: %w", s, source.ErrNotOpen)
@@ -25,8 +30,30 @@ func (s *kafkaSource) Plan(ctx context.Context, l source.Limits) (source.Plan, e
 	if err := ctx.Err(); err != nil {
 		return source.Plan{}, err
 	}
+	plan, err := s.plan(ctx, l)
+	for tries := 0; err != nil && tries < mostLosses && s.goOn(err); tries++ {
+		plan, err = s.plan(ctx, l)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.planErr = err; err == nil {
+		s.planning = time.Time{}
+	}
+	return plan, err
+}
+
+// mostLosses is how many losses one plan goes on over.
+const mostLosses = 16
+
+func (s *kafkaSource) plan(ctx context.Context, l source.Limits) (source.Plan, error) {
+	if err := s.look(ctx); err != nil {
+		return source.Plan{}, err
+	}
+	s.mu.Lock()
+	parts := s.parts
+	s.mu.Unlock()
 	// Only this goroutine changes next, placed and stop.
-	spans, err := s.spans(ctx, parts, func(p *part) bool { return !p.placed })
+	spans, err := s.spans(ctx, parts, func(p *part) bool { return s.whole || !p.placed })
 	if err != nil {
 		return source.Plan{}, err
 	}
@@ -44,14 +71,34 @@ func (s *kafkaSource) Plan(ctx context.Context, l source.Limits) (source.Plan, e
 	if err != nil {
 		return source.Plan{}, err
 	}
+	s.whole = false
+	return s.planned(moves, spans, take), nil
+}
+
+// planned makes the plan and moves the positions.
+func (s *kafkaSource) planned(moves []move, spans []span, take []int64) source.Plan {
+	plan := source.Plan{Ranges: make([]source.Range, len(moves))}
+	lost := map[*part]int64{}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	plan := source.Plan{Ranges: make([]source.Range, len(parts))}
 	for i, m := range moves {
-		m.p.placed, m.p.next, m.p.stop = true, m.from+take[i], m.stop
-		plan.Ranges[i] = source.Range{Partition: m.p.name, From: m.from, Until: m.p.next, Epoch: m.p.id}
+		p := m.p
+		if p.placed && m.from > p.next {
+			lost[p] = p.next
+		}
+		p.placed, p.next, p.stop = true, m.from+take[i], m.stop
+		p.end = spans[i].latest
+		if p.done < 0 {
+			p.done = m.from
+		}
+		plan.Ranges[i] = source.Range{Partition: p.name, From: m.from, Until: p.next, Epoch: p.id}
 	}
-	return plan, nil
+	s.mu.Unlock()
+	for i, m := range moves {
+		if from, ok := lost[m.p]; ok {
+			s.lose(m.p, from, plan.Ranges[i].From)
+		}
+	}
+	return plan
 }
 
 // move finds where a partition stands, the first time by the start options. It mends
@@ -59,18 +106,14 @@ func (s *kafkaSource) Plan(ctx context.Context, l source.Limits) (source.Plan, e
 func (s *kafkaSource) move(ctx context.Context, p *part, have *span) (move, error) {
 	m := move{p: p, from: p.next, stop: p.stop}
 	if !p.placed {
-		explicit, named := s.cfg.offsets[p.TopicPartition]
-		switch {
-		case named:
-			m.from = explicit
-		case s.cfg.earliest:
-			m.from = have.earliest
-		default:
-			m.from = have.latest
+		m.from = s.begin(p, have)
+	}
+	if (s.whole || !p.placed) && m.from < have.earliest {
+		gone := &OffsetRangeError{p.Topic, p.Partition, m.from, have.earliest, have.latest}
+		if !s.cfg.onLoss || !p.placed { // where to start was said by the user
+			return m, gone
 		}
-		if m.from < have.earliest {
-			return m, &OffsetRangeError{p.Topic, p.Partition, m.from, have.earliest, have.latest}
-		}
+		m.from = have.earliest
 	}
 	if m.from > have.latest {
 		// A leader that was just elected may not know its end yet.
@@ -83,7 +126,28 @@ func (s *kafkaSource) move(ctx context.Context, p *part, have *span) (move, erro
 	if s.cfg.toEnd && m.stop < 0 {
 		m.stop = max(have.latest, m.from)
 	}
+	if m.stop >= 0 {
+		m.stop = max(m.stop, m.from) // what is lost may have been the end
+	}
 	return m, nil
+}
+
+// begin is where a partition without a position starts. One that appeared later has
+// nothing that is older than the job.
+func (s *kafkaSource) begin(p *part, have *span) int64 {
+	if offset, named := s.cfg.offsets[p.TopicPartition]; named {
+		return offset
+	}
+	switch {
+	case p.late, s.cfg.at == wire.Earliest:
+		if sabotage.On("new-partition-from-end") {
+			return have.latest
+		}
+		return have.earliest
+	case s.cfg.at == wire.Latest || have.timed < 0:
+		return have.latest
+	}
+	return min(max(have.timed, have.earliest), have.latest)
 }
 
 // settled waits for the end to reach from. Where the topic's id says that it is the

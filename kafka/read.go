@@ -14,19 +14,38 @@ import (
 func (s *kafkaSource) Read(ctx context.Context, r source.Range, emit func(offset int64, v Record) error) error {
 	p, err := s.readable(ctx, r)
 	if err != nil || r.From == r.Until {
-		return err
+		return s.without(p, r, err)
 	}
 	x := &reading{s: s, p: p, until: r.Until, next: r.From, emit: emit, d: s.decoders.Get()}
 	defer s.release(x.d)
 	for x.next < r.Until {
 		if err := x.step(ctx); err != nil {
-			return err
+			if x.records > 0 { // what came is of another topic, or of the one that is gone: all of it or nothing
+				return err
+			}
+			return s.without(p, r, err)
 		}
 	}
 	if err := s.stillSame(ctx, p); err != nil {
 		return err
 	}
 	s.measured(p, x.records, x.bytes, r.Until-r.From, x.last, x.wire)
+	if s.ahead != nil {
+		s.ahead.want(p, r)
+	}
+	return nil
+}
+
+// without passes over a range of a topic that is gone, if that is wanted: an epoch
+// that was planned before reads what is left of it, which is nothing.
+func (s *kafkaSource) without(p *part, r source.Range, err error) error {
+	var gone *topicGone
+	if p == nil || !s.cfg.onLoss || !errors.As(err, &gone) {
+		return err
+	}
+	if r.From < r.Until {
+		s.lose(p, r.From, r.Until)
+	}
 	return nil
 }
 
@@ -52,14 +71,14 @@ func (s *kafkaSource) readable(ctx context.Context, r source.Range) (*part, erro
 	if p == nil {
 		return bad("there is no such partition")
 	}
+	if !p.is(r.Epoch) {
+		return p, &Error{Doing: "read " + p.name, Err: madeAgain(p.Topic, r.Epoch, p.id, ends(p.Topic, []source.Range{r})), final: true}
+	}
 	s.mu.Lock()
 	planned := p.next
 	s.mu.Unlock()
 	if r.From < 0 || r.Until < r.From || r.Until > planned {
 		return bad("it was planned up to %d", planned)
-	}
-	if err := p.same(r.Epoch); err != nil {
-		return nil, &Error{Doing: "read " + p.name, Err: err, final: true}
 	}
 	return p, nil
 }
@@ -83,13 +102,27 @@ type reading struct {
 
 // step is one fetch and what came with it.
 func (x *reading) step(ctx context.Context) error {
-	a, err := x.s.fetch(ctx, x.p, x.next, x.until, max(x.size(), x.ask))
-	if err != nil {
-		return err
+	a, kept := x.s.ahead.take(ctx, x.p, x.next)
+	if !kept {
+		x.s.waits(x.p)
+		answer, err := x.s.fetch(ctx, x.p, x.next, x.until, max(x.size(), x.ask))
+		switch {
+		case err == nil:
+		case x.passOver(err):
+			return nil
+		default:
+			return err
+		}
+		a = chunk{from: x.next, batches: answer.Batches, aborted: answer.Aborted}
+		x.s.moved(x.p, answer)
 	}
 	before := x.next
 	d := &x.d.batch
-	d.Reset(batch.Trim(a.Batches, x.until), x.next, !x.s.cfg.dirty, a.Aborted, int(x.s.cfg.maxBatchBytes))
+	data := a.batches
+	if !kept {
+		data = batch.Trim(data, x.until)
+	}
+	d.Reset(data, x.next, !x.s.cfg.dirty, a.aborted, int(x.s.cfg.maxBatchBytes))
 	if err := x.deliver(); err != nil {
 		return err
 	}
@@ -98,14 +131,17 @@ func (x *reading) step(ctx context.Context) error {
 	if records > 0 {
 		x.last = float64(bytes) / float64(records)
 	}
-	if size, offsets := batch.Span(a.Batches); x.wire == 0 && offsets > 0 {
+	if size, offsets := batch.Span(a.batches); x.wire == 0 && offsets > 0 {
 		x.wire = float64(size) / float64(offsets)
+	}
+	if kept {
+		x.s.ahead.giveBack(x.p, a, x.until)
 	}
 	if x.next > before {
 		x.ask, x.empties = 0, 0
 		return nil
 	}
-	return x.nothing(a.Batches)
+	return x.nothing(a.batches)
 }
 
 // size is how much to ask for: no more than what is left is likely to take.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,12 +18,24 @@ type kafkaSource struct {
 	cfg      config
 	cluster  *cluster // of the open source
 	decoders pool.FreeList[decoder]
+	ahead    *ahead  // nil: nothing is fetched ahead
+	mirror   *mirror // nil: no group
+	watch    *watch
+	news     news
 
-	mu     sync.Mutex
-	open   bool
-	parts  []*part // by topic as the options name them, then by number
-	byName map[string]*part
-	sameAt map[string]time.Time // when each topic was last seen to be the same
+	// Of the goroutine that plans.
+	looked time.Time // when the cluster was last asked for what is new
+	whole  bool      // the next plan asks for every partition's earliest offset
+
+	mu       sync.Mutex
+	open     bool
+	parts    []*part // in the order of plans
+	byName   map[string]*part
+	missing  []string             // topics that do not exist yet
+	sameAt   map[string]time.Time // when each topic was last seen to be the same
+	counts   map[string]int64
+	planning time.Time // since when a plan has been trying, zero when none is
+	planErr  error     // of the last try
 }
 
 // part is one partition. mu of the source protects all but the names.
@@ -33,13 +44,24 @@ type part struct {
 	name string
 	id   string // the topic's id, "" if the broker tells none
 
+	late   bool  // it appeared after the start: it begins with its first offset
 	placed bool  // next is known
 	next   int64 // all before it was planned
 	stop   int64 // with StopAtEnd: where the input ends; -1 until the first plan
 
+	done     int64     // all before it is committed; -1 before the first plan
+	end      int64     // the log's end, as far as is known
+	progress time.Time // when a read last moved
+	stuck    time.Time // since when one has been waiting, zero when none is
+	told     bool      // that it is stalled
+
 	size    float64 // bytes per record, 0 while unknown
 	wire    float64 // bytes per offset as they are sent, 0 while unknown
 	trusted int64   // a range of so many offsets may be judged by size
+}
+
+func newPart(tp TopicPartition, id string) *part {
+	return &part{TopicPartition: tp, name: tp.String(), id: id, stop: -1, done: -1}
 }
 
 // decoder is what one Read needs and the next one can use.
@@ -58,6 +80,9 @@ type ending struct{ *kafkaSource }
 // id as its Epoch.
 func NewSource(opts ...SourceOption) source.Source[Record] {
 	s := &kafkaSource{cfg: newConfig(opts)}
+	for _, m := range s.cfg.watches {
+		m.bind(s)
+	}
 	if s.cfg.toEnd {
 		return ending{s}
 	}
@@ -65,7 +90,7 @@ func NewSource(opts ...SourceOption) source.Source[Record] {
 }
 
 // String names the source for messages.
-func (s *kafkaSource) String() string { return "kafka topics " + strings.Join(s.cfg.topics, ", ") }
+func (s *kafkaSource) String() string { return "kafka " + s.cfg.subscription.String() }
 
 // Open implements source.Source: it finds the brokers, the topics and their
 // partitions within RetryFor.
@@ -73,13 +98,20 @@ func (s *kafkaSource) Open(ctx context.Context, last *source.Plan) error {
 	if err := s.cfg.valid(); err != nil {
 		return &Error{Doing: "options", Err: err, final: true}
 	}
+	s.stop()
+	s.news.reset()
+	s.mu.Lock()
+	s.counts = map[string]int64{}
+	s.mu.Unlock()
 	limit := max(s.cfg.retryFor, s.cfg.requestTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, tooLong(limit))
 	defer cancel()
 	k := newCluster(&s.cfg)
-	parts, err := s.find(ctx, k)
+	found, err := s.find(ctx, k)
+	var parts []*part
+	var gone []*part
 	if err == nil {
-		err = resume(parts, last)
+		parts, gone, err = s.resume(found, last)
 	}
 	if err != nil {
 		k.close()
@@ -90,16 +122,51 @@ func (s *kafkaSource) Open(ctx context.Context, last *source.Plan) error {
 		return err
 	}
 	s.mu.Lock()
+	s.cluster, s.open = k, true
+	s.parts, s.missing, s.byName = parts, found.missing, map[string]*part{}
+	s.sameAt = map[string]time.Time{}
+	for _, p := range append(gone, parts...) {
+		s.byName[p.name] = p
+	}
+	s.planning, s.planErr = time.Time{}, nil
+	s.mu.Unlock()
+	s.looked, s.whole = s.cfg.clock.Now(), true
+	s.start()
+	for _, t := range found.missing {
+		s.notice("topic %q does not exist: it is looked for every %v", t, s.cfg.refreshEvery)
+	}
+	return nil
+}
+
+// start starts what works beside the engine.
+func (s *kafkaSource) start() {
+	if s.cfg.readAhead > 0 {
+		s.ahead = newAhead(s)
+	}
+	if s.cfg.group != "" {
+		s.mirror = newMirror(s)
+	}
+	s.watch = newWatch(s)
+}
+
+// stop ends it, and the connections.
+func (s *kafkaSource) stop() {
+	if s.ahead != nil {
+		s.ahead.close()
+	}
+	if s.mirror != nil {
+		s.mirror.close()
+	}
+	if s.watch != nil {
+		s.watch.close()
+	}
+	s.ahead, s.mirror, s.watch = nil, nil, nil
+	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cluster != nil {
 		s.cluster.close()
 	}
-	s.cluster, s.parts, s.open = k, parts, true
-	s.byName, s.sameAt = map[string]*part{}, map[string]time.Time{}
-	for _, p := range parts {
-		s.byName[p.name] = p
-	}
-	return nil
+	s.open = false
 }
 
 // tooLong is why a start ends.
@@ -110,104 +177,29 @@ func (d tooLong) Error() string { return fmt.Sprintf("no answer within %v", time
 // Timeout tells it apart from other failures, as in net.Error.
 func (d tooLong) Timeout() bool { return true }
 
-// find lists the partitions.
-func (s *kafkaSource) find(ctx context.Context, k *cluster) ([]*part, error) {
-	r := k.retrier()
-	var before error
-	for {
-		parts, err := s.listed(ctx, k)
-		if err == nil {
-			return parts, nil
-		}
-		if silent(err) && before != nil && ctx.Err() != context.Canceled {
-			err = before // says more than that the time is over
-		}
-		before = err
-		if !r.again(ctx, err) {
-			return nil, r.wrap(err, "open topics %s at %s", strings.Join(s.cfg.topics, ", "), strings.Join(s.cfg.brokers, ", "))
-		}
+// Committed implements source.Source. Positions are the engine's; a group gets a
+// mirror of them.
+func (s *kafkaSource) Committed(ctx context.Context, plan source.Plan) error {
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-}
-
-func (s *kafkaSource) listed(ctx context.Context, k *cluster) ([]*part, error) {
-	m, err := k.metadata(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var parts []*part
-	for _, name := range s.cfg.topics {
-		at := len(parts)
-		for _, t := range m.Topics {
-			if t.Name != name {
-				continue
-			}
-			if t.Err != nil {
-				return nil, topicError(name, t.Err)
-			}
-			for _, p := range t.Partitions {
-				tp := TopicPartition{name, p.Number}
-				parts = append(parts, &part{TopicPartition: tp, name: tp.String(), id: t.ID, stop: -1})
-			}
-		}
-		if at == len(parts) {
-			return nil, fmt.Errorf("topic %q: %w or has no partition", name, ErrNoTopic)
-		}
-		slices.SortFunc(parts[at:], func(a, b *part) int { return int(a.Partition) - int(b.Partition) })
-	}
-	return parts, s.offsetsNamed(parts)
-}
-
-// offsetsNamed checks that FromOffsets names partitions that exist.
-func (s *kafkaSource) offsetsNamed(parts []*part) error {
-	for tp := range s.cfg.offsets {
-		if !slices.ContainsFunc(parts, func(p *part) bool { return p.TopicPartition == tp }) {
-			return &source.ChangedError{Source: s.String(), What: fmt.Sprintf("FromOffsets names partition %v, which does not exist", tp)}
-		}
-	}
-	return nil
-}
-
-// resume puts the partitions where the last plan ended.
-func resume(parts []*part, last *source.Plan) error {
-	if last == nil {
-		return nil
-	}
-	until := map[string]source.Range{}
-	for _, r := range last.Ranges {
-		until[r.Partition] = r
-	}
-	for _, p := range parts {
-		if r, ok := until[p.name]; ok {
-			if err := p.same(r.Epoch); err != nil {
-				return &Error{Doing: "resume", Err: err, final: true}
-			}
-			p.next, p.placed = r.Until, true
-		}
-	}
-	return nil
-}
-
-// same checks that the topic is still the one with that id.
-func (p *part) same(id string) error {
-	if id == "" || p.id == "" || id == p.id {
-		return nil
-	}
-	return &source.ChangedError{Source: fmt.Sprintf("topic %q", p.Topic),
-		What: fmt.Sprintf("it was deleted and made again (its id was %s, now it is %s): offsets from before mean nothing in it; start on a new checkpoint", id, p.id)}
-}
-
-// Committed implements source.Source. Positions are the engine's, so there is
-// nothing to do.
-func (s *kafkaSource) Committed(ctx context.Context, _ source.Plan) error { return ctx.Err() }
-
-// Close implements source.Source.
-func (s *kafkaSource) Close() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cluster != nil {
-		s.cluster.close()
+	for _, r := range plan.Ranges {
+		if p := s.byName[r.Partition]; p != nil && p.id == r.Epoch {
+			p.done = max(p.done, r.Until)
+		}
 	}
-	s.open = false
+	s.mu.Unlock()
+	if s.mirror != nil {
+		s.mirror.committed(plan)
+	}
+	return nil
+}
+
+// Close implements source.Source. It takes half a second at most: offsets that could
+// not be mirrored by then are given up.
+func (s *kafkaSource) Close() error {
+	s.stop()
 	return nil
 }
 

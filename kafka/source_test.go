@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/statemill/statemill/kafka/internal/batchtest"
+	"github.com/statemill/statemill/kafka/internal/wire"
 	"github.com/statemill/statemill/source"
 	"github.com/statemill/statemill/sourcetest"
 	"github.com/stretchr/testify/require"
@@ -172,7 +173,7 @@ func TestStarts(t *testing.T) {
 	_, got := readAll(t, open(t, b, nil, FromOffsets(map[TopicPartition]int64{{"t", 0}: 6})), source.Limits{})
 	require.Equal(t, []string{"0@6=b", "0@7=c", "1@0=d", "1@1=e"}, got)
 
-	latest := made(b, func() SourceOption { return sourceOption(func(c *config) { c.earliest = false }) }())
+	latest := made(b, sourceOption(func(c *config) { c.at = wire.Latest }))
 	require.NoError(t, latest.Open(t.Context(), nil))
 	defer latest.Close()
 	p, got := readAll(t, latest, source.Limits{})

@@ -188,8 +188,9 @@ func (d *Decoder) batch() (bool, error) {
 		if crc32.Checksum(b[atAttr:], castagnoli) != be.Uint32(b[atCRC:]) && !sabotage.On("no-crc") {
 			return false, d.fail(ErrCRC, "%d bytes", len(b))
 		}
-		if d.last < d.next {
-			continue // below the offset that was asked for
+		if d.last < d.next { // below the offset that was asked for
+			d.track(b)
+			continue
 		}
 		ok, err := d.enter(b)
 		if ok || err != nil {
@@ -203,15 +204,7 @@ func (d *Decoder) batch() (bool, error) {
 func (d *Decoder) enter(b []byte) (bool, error) {
 	be := binary.BigEndian
 	attr, producer := be.Uint16(b[atAttr:]), int64(be.Uint64(b[atProducer:]))
-	for len(d.aborted) > 0 && d.aborted[0].First <= d.last {
-		if d.open == nil {
-			d.open = map[int64]bool{}
-		}
-		d.open[d.aborted[0].Producer] = true
-		d.aborted = d.aborted[1:]
-	}
-	if attr&attrControl != 0 && !sabotage.On("markers-pass") {
-		delete(d.open, producer) // COMMIT or ABORT ends the producer's transaction
+	if d.track(b) && !sabotage.On("markers-pass") {
 		return false, nil
 	}
 	if d.committed && attr&attrTxn != 0 && d.open[producer] && !sabotage.On("aborted-pass") {
@@ -238,6 +231,49 @@ func (d *Decoder) enter(b []byte) (bool, error) {
 		d.time0, d.fixedTime = int64(be.Uint64(b[atMaxTime:])), true
 	}
 	return true, nil
+}
+
+// track keeps which aborted transactions are open, and says whether b is a marker.
+func (d *Decoder) track(b []byte) (marker bool) {
+	for len(d.aborted) > 0 && d.aborted[0].First <= d.last {
+		if d.open == nil {
+			d.open = map[int64]bool{}
+		}
+		d.open[d.aborted[0].Producer] = true
+		d.aborted = d.aborted[1:]
+	}
+	if binary.BigEndian.Uint16(b[atAttr:])&attrControl == 0 {
+		return false
+	}
+	if !sabotage.On("markers-pass") {
+		delete(d.open, int64(binary.BigEndian.Uint64(b[atProducer:]))) // COMMIT or ABORT ends the producer's transaction
+	}
+	return true
+}
+
+// Whole cuts off the batch that is not whole, and tells the offset behind what is
+// left; -1 if that is nothing.
+func Whole(data []byte) (whole []byte, next int64) {
+	end := 0
+	next = -1
+	walk(data, func(at, size int, base, last int64) {
+		if at == end {
+			end, next = at+size, last+1
+		}
+	})
+	return data[:end], next
+}
+
+// From cuts off the batches that end before an offset. What is not decoded tells
+// nothing of transactions: it is for answers without aborted ones.
+func From(data []byte, offset int64) []byte {
+	begin := 0
+	walk(data, func(at, size int, base, last int64) {
+		if at == begin && last < offset {
+			begin = at + size
+		}
+	})
+	return data[begin:]
 }
 
 // Span tells the bytes of the whole batches in an answer and the offsets that they

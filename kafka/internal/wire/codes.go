@@ -20,6 +20,8 @@ const (
 	CoordinatorUnavailable Error = 15
 	NotCoordinator         Error = 16
 	BatchTooLarge          Error = 18
+	IllegalGeneration      Error = 22
+	UnknownMember          Error = 25
 	OutOfOrderSequence     Error = 45
 	DuplicateSequence      Error = 46
 	InvalidProducerEpoch   Error = 47

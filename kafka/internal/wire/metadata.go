@@ -19,6 +19,8 @@ type Topic struct {
 	Name string
 	ID   string // hexadecimal; "" from brokers before Kafka 3.0
 	Err  error  // an Error, or nil
+	// Internal: it is one of the broker's own.
+	Internal bool
 	// Partitions are in no order.
 	Partitions []Partition
 }
@@ -36,7 +38,7 @@ const (
 	metadataFlexible = 12
 )
 
-// Metadata asks for topics. None is created.
+// Metadata asks for topics, nil means all. None is created.
 func (c *Conn) Metadata(ctx context.Context, topics []string) (*Metadata, error) {
 	version, err := c.version(keyMetadata, metadataPlain, metadataFlexible, "Metadata")
 	if err != nil {
@@ -47,7 +49,10 @@ func (c *Conn) Metadata(ctx context.Context, topics []string) (*Metadata, error)
 	}
 	flexible := version == metadataFlexible
 	b := c.begin(keyMetadata, version, flexible)
-	if flexible {
+	switch {
+	case flexible && topics == nil:
+		b = append(b, 0, 0, 0, 0) // as below
+	case flexible:
 		b = binary.AppendUvarint(b, uint64(len(topics)+1))
 		for _, t := range topics {
 			b = append(b, make([]byte, 16)...) // no id: by name
@@ -56,7 +61,9 @@ func (c *Conn) Metadata(ctx context.Context, topics []string) (*Metadata, error)
 			b = append(b, 0)
 		}
 		b = append(b, 0, 0, 0) // create none, tell no rights, no tags
-	} else {
+	case topics == nil:
+		b = append(b, 0xff, 0xff, 0xff, 0xff, 0)
+	default:
 		b = binary.BigEndian.AppendUint32(b, uint32(len(topics)))
 		for _, t := range topics {
 			b = appendText(b, t)
@@ -90,8 +97,7 @@ func (m *Metadata) plain(r *reader) {
 	r.text() // cluster
 	r.i32()  // controller
 	for n := r.count(9); n > 0; n-- {
-		t := Topic{Err: code(r.i16()), Name: r.text()}
-		r.i8() // internal
+		t := Topic{Err: code(r.i16()), Name: r.text(), Internal: r.i8() != 0}
 		for k := r.count(22); k > 0; k-- {
 			t.Partitions = append(t.Partitions, Partition{Err: code(r.i16()), Number: r.i32(), Leader: r.i32()})
 			for range 3 { // replicas, in sync, offline
@@ -118,7 +124,7 @@ func (m *Metadata) flexible(r *reader) {
 		if id := r.take(16); id != nil && [16]byte(id) != [16]byte{} {
 			t.ID = hex.EncodeToString(id)
 		}
-		r.i8() // internal
+		t.Internal = r.i8() != 0
 		for k := r.compactCount(18); k > 0; k-- {
 			t.Partitions = append(t.Partitions, Partition{Err: code(r.i16()), Number: r.i32(), Leader: r.i32()})
 			r.i32()       // leader epoch

@@ -11,7 +11,8 @@ type TopicPartition struct {
 	Partition int32
 }
 
-// Which offset to ask for.
+// Which offset to ask for; a number that is not negative is a time in milliseconds
+// since 1970 and asks for the first record of that time or later, -1 if there is none.
 const (
 	Latest   int64 = -1 // the end: the high watermark, or the last stable offset
 	Earliest int64 = -2 // the first that is there
@@ -25,7 +26,7 @@ type OffsetAnswer struct {
 }
 
 // ListOffsets asks this broker, the leader of the partitions, for their earliest
-// or latest offsets; partitions of one topic stand together. With committed the
+// or latest offsets, or for that of a time; partitions of one topic stand together. With committed the
 // latest is the last stable one.
 func (c *Conn) ListOffsets(ctx context.Context, which int64, committed bool, partitions []TopicPartition) ([]OffsetAnswer, error) {
 	const version = 2

@@ -1,0 +1,218 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/statemill/statemill/internal/sabotage"
+	"github.com/statemill/statemill/kafka/internal/wire"
+	"github.com/statemill/statemill/source"
+)
+
+// lastMirror is how long Close waits for the last offsets.
+const lastMirror = 500 * time.Millisecond
+
+// mirror writes committed positions to a consumer group, beside the batches.
+type mirror struct {
+	s      *kafkaSource
+	ctx    context.Context
+	cancel context.CancelFunc
+	wake   chan struct{} // holds one
+	ending chan struct{}
+	ended  chan struct{}
+
+	mu   sync.Mutex
+	want map[TopicPartition]spot
+
+	// Of its goroutine.
+	have        map[TopicPartition]spot // what the group has
+	read        bool                    // have was read
+	coordinator string
+	failing     bool
+}
+
+// spot is a position in one topic's history.
+type spot struct {
+	offset int64
+	id     string // of the topic
+}
+
+func newMirror(s *kafkaSource) *mirror {
+	m := &mirror{s: s, wake: make(chan struct{}, 1), ending: make(chan struct{}), ended: make(chan struct{}),
+		want: map[TopicPartition]spot{}, have: map[TopicPartition]spot{}}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	go m.run()
+	return m
+}
+
+// committed takes the ends of a plan whose epoch is durable.
+func (m *mirror) committed(plan source.Plan) {
+	m.mu.Lock()
+	for _, r := range plan.Ranges {
+		m.want[partitionOf(r.Partition)] = spot{r.Until, r.Epoch}
+	}
+	m.mu.Unlock()
+	select {
+	case m.wake <- struct{}{}:
+	default: // it will see them
+	}
+}
+
+// close brings what is still to be brought, within a bound.
+func (m *mirror) close() {
+	timer := m.s.cfg.clock.NewTimer(lastMirror)
+	defer timer.Stop()
+	close(m.ending)
+	select {
+	case <-m.ended:
+	case <-timer.C():
+	}
+	m.cancel()
+	<-m.ended
+}
+
+func (m *mirror) run() {
+	defer close(m.ended)
+	for {
+		select {
+		case <-m.wake:
+			m.told(m.bring(m.ctx))
+			continue
+		default:
+		}
+		select {
+		case <-m.wake:
+			m.told(m.bring(m.ctx))
+		case <-m.ending:
+			m.told(m.bring(m.ctx)) // what failed before, or came just now
+			return
+		}
+	}
+}
+
+// told counts a failure, and tells the first of a row.
+func (m *mirror) told(err error) {
+	s := m.s
+	switch {
+	case err != nil:
+		s.count("mirror_failed", 1)
+		if !m.failing {
+			s.notice("offsets could not be mirrored to group %q: %v", s.cfg.group, err)
+		}
+	case m.failing:
+		s.notice("offsets are mirrored to group %q again", s.cfg.group)
+	}
+	m.failing = err != nil
+}
+
+// bring writes what the group does not have yet. Within one topic offsets never go back,
+// whoever has written them.
+func (m *mirror) bring(ctx context.Context) error {
+	if err := m.learn(ctx); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	var out []wire.GroupOffset
+	for tp, x := range m.want {
+		had, ok := m.have[tp]
+		if ok && x.offset <= had.offset && (had.id == "" || had.id == x.id) && !sabotage.On("mirror-goes-back") {
+			continue
+		}
+		out = append(out, wire.GroupOffset{TopicPartition: wire.TopicPartition(tp), Offset: x.offset})
+	}
+	took := make(map[TopicPartition]spot, len(out))
+	for _, o := range out {
+		took[TopicPartition(o.TopicPartition)] = m.want[TopicPartition(o.TopicPartition)]
+	}
+	m.mu.Unlock()
+	if len(out) == 0 {
+		return nil
+	}
+	slices.SortFunc(out, func(a, b wire.GroupOffset) int {
+		return (&subscription{}).order(TopicPartition(a.TopicPartition), TopicPartition(b.TopicPartition))
+	})
+	err := m.coordinated(ctx, "commit", func(c *wire.Conn) error { return c.OffsetCommit(ctx, m.s.cfg.group, out) })
+	if errors.Is(err, wire.UnknownMember) || errors.Is(err, wire.IllegalGeneration) {
+		err = fmt.Errorf("%w: the group has members: give the job a group of its own", err)
+	}
+	if err != nil {
+		return err
+	}
+	m.s.count("mirrored", int64(len(took)))
+	for tp, x := range took {
+		m.have[tp] = x
+	}
+	return nil
+}
+
+// learn reads once what the group has.
+func (m *mirror) learn(ctx context.Context) error {
+	if m.read {
+		return nil
+	}
+	var offsets []wire.GroupOffset
+	err := m.coordinated(ctx, "read", func(c *wire.Conn) (err error) {
+		offsets, err = c.StableOffsets(ctx, m.s.cfg.group, nil)
+		return err
+	})
+	if err != nil && !errors.Is(err, wire.GroupNotFound) {
+		return err
+	}
+	for _, o := range offsets {
+		if tp := TopicPartition(o.TopicPartition); o.Offset >= 0 {
+			m.have[tp] = spot{offset: o.Offset}
+			m.mu.Lock()
+			x, ok := m.want[tp]
+			m.mu.Unlock()
+			if ok && x.offset < o.Offset {
+				m.s.notice("group %q has offset %d of %v, the job is at %d: the group's stays until the job has passed it", m.s.cfg.group, o.Offset, tp, x.offset)
+			}
+		}
+	}
+	m.read = true
+	return nil
+}
+
+// coordinated asks the group's coordinator, and tries again what passes.
+func (m *mirror) coordinated(ctx context.Context, doing string, f func(*wire.Conn) error) error {
+	k := m.s.cluster
+	r := k.retrier()
+	for {
+		err := m.coordinate(ctx, f)
+		if err == nil {
+			return nil
+		}
+		m.coordinator = ""
+		if !r.again(ctx, err) {
+			return r.wrap(err, "%s offsets of group %q", doing, m.s.cfg.group)
+		}
+	}
+}
+
+func (m *mirror) coordinate(ctx context.Context, f func(*wire.Conn) error) error {
+	k := m.s.cluster
+	var errs []error
+	for _, a := range k.addresses() {
+		if m.coordinator != "" || ctx.Err() != nil {
+			break
+		}
+		err := k.with(ctx, a, func(c *wire.Conn) (err error) {
+			m.coordinator, err = c.FindCoordinator(ctx, wire.GroupCoordinator, m.s.cfg.group)
+			return err
+		})
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case m.coordinator == "":
+		return &brokersError{errs}
+	}
+	return k.with(ctx, m.coordinator, f)
+}

@@ -1,0 +1,63 @@
+package wire
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+)
+
+const keyOffsetCommit = 8
+
+// OffsetCommit writes offsets of a group that has no members, at its coordinator;
+// those of one topic stand together. A group with members answers UnknownMember or
+// IllegalGeneration.
+func (c *Conn) OffsetCommit(ctx context.Context, group string, offsets []GroupOffset) error {
+	version, err := c.version(keyOffsetCommit, 2, 5, "OffsetCommit")
+	if err != nil {
+		return err
+	}
+	be := binary.BigEndian
+	b := appendText(c.begin(keyOffsetCommit, version, false), group)
+	b = be.AppendUint32(b, 1<<32-1) // no generation
+	b = appendText(b, "")           // no member
+	if version < 5 {
+		b = be.AppendUint64(b, 1<<64-1) // kept for as long as the broker keeps them
+	}
+	partitions := make([]TopicPartition, len(offsets))
+	for i, o := range offsets {
+		partitions[i] = o.TopicPartition
+	}
+	runs := topicRuns(partitions)
+	b = be.AppendUint32(b, uint32(len(runs)))
+	for i := 0; len(runs) > 0; runs = runs[1:] {
+		b = appendText(b, runs[0][0].Topic)
+		b = be.AppendUint32(b, uint32(len(runs[0])))
+		for range runs[0] {
+			b = be.AppendUint32(b, uint32(offsets[i].Partition))
+			b = be.AppendUint64(b, uint64(offsets[i].Offset))
+			b = appendText(b, offsets[i].Metadata)
+			i++
+		}
+	}
+	answer, err := c.call(ctx, b, smallAnswer)
+	if err != nil {
+		return err
+	}
+	r := &reader{b: answer}
+	if version >= 3 {
+		r.i32() // throttle
+	}
+	var fault error
+	for n := r.count(6); n > 0; n-- {
+		topic := r.text()
+		for k := r.count(6); k > 0; k-- {
+			if p, e := r.i32(), r.i16(); e != 0 {
+				fault = fmt.Errorf("topic %q partition %d: %w", topic, p, Error(e))
+			}
+		}
+	}
+	if r.bad {
+		return c.cut("OffsetCommit")
+	}
+	return fault
+}

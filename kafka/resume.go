@@ -1,0 +1,95 @@
+package kafka
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/statemill/statemill/source"
+)
+
+// resume puts the partitions where the last plan ended. gone are those of the plan that
+// are not read any more: their part of the plan may have to be read again, if the epoch
+// was not committed.
+func (s *kafkaSource) resume(f found, last *source.Plan) (parts, gone []*part, err error) {
+	if last == nil {
+		return f.parts, nil, nil
+	}
+	until, topics := map[string]source.Range{}, map[string]bool{}
+	for _, r := range last.Ranges {
+		until[r.Partition] = r
+		topics[partitionOf(r.Partition).Topic] = true
+	}
+	again := map[string]bool{}
+	for _, p := range f.parts {
+		r, ok := until[p.name]
+		switch {
+		case ok && p.is(r.Epoch):
+			p.next, p.placed, p.done = r.Until, true, r.From
+		case ok && !s.cfg.onLoss:
+			return nil, nil, &Error{Doing: "resume", Err: madeAgain(p.Topic, r.Epoch, p.id, ends(p.Topic, last.Ranges)), final: true}
+		case ok:
+			p.late, again[p.Topic] = true, true
+		default:
+			// Of a topic that was read before: it is new. Of one that may have appeared
+			// while nobody looked: the same.
+			p.late = topics[p.Topic] || s.cfg.follows()
+		}
+		delete(until, p.name)
+	}
+	for _, r := range last.Ranges {
+		if _, ok := until[r.Partition]; !ok {
+			continue
+		}
+		p := newPart(partitionOf(r.Partition), r.Epoch)
+		p.next, p.placed, p.done = r.Until, true, r.From
+		if gone = append(gone, p); !s.cfg.covers(p.TopicPartition) || again[p.Topic] {
+			continue
+		}
+		if !s.cfg.onLoss {
+			return nil, nil, &Error{Doing: "resume", Err: deleted(p.Topic, ends(p.Topic, last.Ranges)), final: true}
+		}
+		again[p.Topic] = true
+	}
+	for _, t := range sortedKeys(again) {
+		s.count("lost_topics", 1)
+		s.notice("topic %q was deleted, or made again: what was not read of it is lost (%s)", t, ends(t, last.Ranges))
+	}
+	return f.parts, gone, nil
+}
+
+// partitionOf takes a partition's name in plans apart.
+func partitionOf(name string) TopicPartition {
+	i := strings.LastIndexByte(name, '-')
+	n, err := strconv.ParseInt(name[i+1:], 10, 32)
+	if i < 0 || err != nil {
+		return TopicPartition{Topic: name, Partition: -1}
+	}
+	return TopicPartition{name[:i], int32(n)}
+}
+
+// ends says how far a topic was read.
+func ends(topic string, ranges []source.Range) string {
+	var out []string
+	for _, r := range ranges {
+		if tp := partitionOf(r.Partition); tp.Topic == topic {
+			out = append(out, fmt.Sprintf("partition %d up to offset %d", tp.Partition, r.Until))
+		}
+	}
+	if len(out) > 8 {
+		out = append(out[:8], fmt.Sprintf("and %d more", len(out)-8))
+	}
+	return strings.Join(out, ", ")
+}
+
+func sortedKeys(m map[string]bool) (out []string) {
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// is says that the topic is the one with that id, as far as that can be known.
+func (p *part) is(id string) bool { return id == "" || p.id == "" || id == p.id }

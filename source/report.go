@@ -1,0 +1,47 @@
+package source
+
+import "time"
+
+// Reporter is offered by sources that can tell how they are, beside the calls of the
+// engine: for a health page, for metrics, for a log.
+type Reporter interface {
+	// Report may be called at any time, from any goroutine. It asks nobody: it tells
+	// what is known.
+	Report() Report
+}
+
+// Report is how a source is. It belongs to the caller.
+type Report struct {
+	// Partitions has those that the source plans, in the order of its plans.
+	Partitions []PartitionReport
+	// Warnings say what is wrong now, by name; none means healthy.
+	Warnings []string
+	// Counters count since Open, by name, such as "lost_records".
+	Counters map[string]int64
+	// Notices are the last things that a user should know, oldest first.
+	Notices []Notice
+}
+
+// PartitionReport is one partition of a Report.
+type PartitionReport struct {
+	Partition string
+	// Next is the offset behind what is committed, End the one behind the last record
+	// that the source knows of, Lag the difference. Next is -1 before the first plan.
+	Next, End, Lag int64
+	// Progress is when a read last moved forward, or found nothing left to read; zero
+	// before the first.
+	Progress time.Time
+	// Waiting is for how long a read has been waiting for the source without moving
+	// forward; 0 while it moves, and while nothing is to be read. A function that is
+	// slow is no wait.
+	Waiting time.Duration
+	// Stalled: Waiting is longer than the source holds for normal.
+	Stalled bool
+}
+
+// Notice is one thing that happened.
+type Notice struct {
+	Seq  int64 // 1, 2, 3 …
+	Time time.Time
+	Text string
+}
