@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/statemill/statemill/checkpoint/statefile"
 	"github.com/statemill/statemill/codec"
@@ -72,12 +73,15 @@ type Config struct {
 	Interval, Zero int64
 	// Operators are the job's stateful operators.
 	Operators []JobOperator
+	// Sources are the names of the job's sources. Nil: they are not compared with
+	// those of the root.
+	Sources []string
 	// Sinks are the job's exactly-once sinks.
 	Sinks []sink.Unit
 
 	// Rescale allows partition counts to change.
 	Rescale bool
-	// Drop names operators whose state is given up.
+	// Drop names operators whose state is given up, and sources whose position is.
 	Drop []string
 	// Takeover says what to do about another run.
 	Takeover Takeover
@@ -125,6 +129,7 @@ const (
 	NoticeSnapshot                   // a snapshot is bad and another one is used
 	NoticeRedo                       // an epoch came out another way and that was accepted
 	NoticeSink                       // what a sink has to say
+	NoticeSource                     // a source is new, or is not in the program
 )
 
 // Notice is something that a user should know.
@@ -152,6 +157,9 @@ func (c *Config) validate() error {
 			bad("operator %d has the name %q, which is empty or given twice", i, o.Name)
 		}
 		names[o.Name] = true
+		if !utf8.ValidString(o.Name) {
+			bad("operator name %q is not UTF-8 text, so it could not be found again", o.Name)
+		}
 		if o.Partitions < 1 || o.Partitions > maxParts {
 			bad("operator %q has %d partitions; use 1 to %d", o.Name, o.Partitions, maxParts)
 		}

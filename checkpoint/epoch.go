@@ -38,12 +38,21 @@ func (s *Session) at(method string, kinds ...protocol.ActionKind) error {
 }
 
 // Plan begins the next epoch, by writing offsets/N. Of p, Time, Prev,
-// Watermark, Sources and Settings are read.
+// Watermark, Sources and Settings are read; the positions of sources that the job
+// does not have are carried on.
 func (s *Session) Plan(ctx context.Context, p Plan) error {
 	if err := s.at("Plan", protocol.Idle); err != nil {
 		return err
 	}
-	if err := s.writeMetadata(ctx, s.fit.batch); err != nil {
+	s.carry(&p)
+	err := checkNames(p.Sources)
+	if err == nil {
+		err = s.unreplaced(ctx)
+	}
+	if err == nil {
+		err = s.writeMetadata(ctx, s.fit.batch)
+	}
+	if err != nil {
 		return s.fail(ctx, err)
 	}
 	p.Format, p.Epoch, p.Kind = planFormat, s.Epoch(), KindBatch

@@ -81,7 +81,11 @@ func (s *Session) suits(ctx context.Context) (ok bool, err error) {
 		if err := s.root.lost(ctx, c); err != nil {
 			return err
 		}
-		if _, err := s.lastPlan(ctx, c); err != nil {
+		last, err := s.lastPlan(ctx, c)
+		if err == nil {
+			err = s.fitSources(last)
+		}
+		if err != nil {
 			return err
 		}
 		s.fit, err = s.judge(ctx, s.root, c)
@@ -239,8 +243,10 @@ func (s *Session) begun(ctx context.Context) error {
 	if err != nil {
 		// A newer run's clean-up may be why it is gone.
 		s.stopped = s.Loaded(ctx, err)
+		return s.stopped
 	}
-	return s.stopped
+	s.tellSources(s.start.Last)
+	return nil
 }
 
 // lastPlan gives the plan of the last batch that is committed, nil if there is

@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/vfs"
@@ -99,7 +101,7 @@ func (s *Directory[T]) Open(ctx context.Context, last *Plan) error {
 					return fmt.Errorf("%v: the list of files read, in the last plan: %w", s, err)
 				}
 				for _, n := range names {
-					done[n] = true
+					done[fileOf(n)] = true
 				}
 				continue
 			}
@@ -107,7 +109,7 @@ func (s *Directory[T]) Open(ctx context.Context, last *Plan) error {
 			if err != nil {
 				return err
 			}
-			reading = append(reading, dirFile{r.Partition, r.Until, size})
+			reading = append(reading, dirFile{fileOf(r.Partition), r.Until, size})
 		}
 	}
 	s.mu.Lock()
@@ -139,6 +141,9 @@ func (s *Directory[T]) Plan(ctx context.Context, l Limits) (Plan, error) {
 	records := Share(lags, l) // at least as many bytes wait as records
 	limited := l.Records != 0 || l.PerPartition != 0
 	names := slices.Sorted(maps.Keys(done))
+	for i, n := range names {
+		names[i] = partitionOf(n)
+	}
 	list, err := json.Marshal(names)
 	if err != nil {
 		return Plan{}, fmt.Errorf("%v: %w", s, err)
@@ -156,7 +161,7 @@ func (s *Directory[T]) Plan(ctx context.Context, l Limits) (Plan, error) {
 				until = begins[records[i]]
 			}
 		}
-		p.Ranges = append(p.Ranges, Range{Partition: f.name, From: f.pos, Until: until, Epoch: strconv.FormatInt(f.size, 10)})
+		p.Ranges = append(p.Ranges, Range{Partition: partitionOf(f.name), From: f.pos, Until: until, Epoch: strconv.FormatInt(f.size, 10)})
 		f.pos = until
 	}
 	s.reading, s.done, s.fresh = reading, done, fresh
@@ -208,7 +213,7 @@ func (s *Directory[T]) span(name string, from, until, size int64) span {
 // sizeIn checks a file's range and returns the size it was planned with.
 func (s *Directory[T]) sizeIn(r Range) (int64, error) {
 	size, err := strconv.ParseInt(r.Epoch, 10, 64)
-	if err != nil || r.Partition == "" || filepath.Base(r.Partition) != r.Partition {
+	if err != nil || r.Partition == "" || filepath.Base(fileOf(r.Partition)) != fileOf(r.Partition) {
 		return 0, &RangeError{Source: s.String(), Range: r, Why: "it does not name a file of the directory and its size"}
 	}
 	if r.From < 0 || r.Until < r.From || r.Until > size {
@@ -235,13 +240,38 @@ func (s *Directory[T]) Read(ctx context.Context, r Range, emit func(offset int64
 	if err != nil {
 		return err
 	}
-	sp := s.span(r.Partition, r.From, r.Until, size)
+	sp := s.span(fileOf(r.Partition), r.From, r.Until, size)
 	return sp.lines(ctx, func(at int64, line string) error { return emit(at, s.make(line, sp.path, at)) })
+}
+
+// notText begins the name of a partition whose file's name is not UTF-8 text, in
+// which plans are kept; the bytes follow in hex. No file's name has a slash.
+const notText = "/"
+
+// partitionOf names the partition of a file.
+func partitionOf(file string) string {
+	if utf8.ValidString(file) {
+		return file
+	}
+	return notText + hex.EncodeToString([]byte(file))
+}
+
+// fileOf is the file of a partition.
+func fileOf(partition string) string {
+	code, ok := strings.CutPrefix(partition, notText)
+	if !ok {
+		return partition
+	}
+	file, err := hex.DecodeString(code)
+	if err != nil {
+		return partition // no plan of this source: not the name of a file
+	}
+	return string(file)
 }
 
 // Locate implements Locator.
 func (s *Directory[T]) Locate(partition string, offset int64) string {
-	return fmt.Sprintf("%s, byte %d", filepath.Join(s.dir, partition), offset)
+	return fmt.Sprintf("%s, byte %d", filepath.Join(s.dir, fileOf(partition)), offset)
 }
 
 // Sparse implements Sparse: offsets are bytes.
