@@ -108,7 +108,7 @@ func TestStoreThatFails(t *testing.T) {
 		if args[0] == "replay" {
 			continue
 		}
-		for k := 1; ; k++ {
+		for k := 1; ; k += callStep() {
 			var faults vfs.Faults
 			faults.Fail(vfs.Rule{K: k, Forever: true, Err: broken})
 			s := vfs.WithStoreFaults(whole(t), &faults)

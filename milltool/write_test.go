@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/statemill/statemill/checkpoint"
+	"github.com/statemill/statemill/internal/invariants"
 	"github.com/statemill/statemill/vfs"
 )
 
@@ -40,9 +41,17 @@ func dumps(t testing.TB, s vfs.Store) (lines []string) {
 	return lines
 }
 
+// callStep is the step from call to call: the race detector takes ten times as long.
+func callStep() int {
+	if invariants.Enabled {
+		return 5
+	}
+	return 1
+}
+
 // TestForkBrokenOffAnywhere: wherever a fork breaks off, no job starts on the new root as if it were whole, or fresh.
 func TestForkBrokenOffAnywhere(t *testing.T) {
-	for k := 1; ; k++ {
+	for k := 1; ; k += callStep() {
 		from, to := whole(t), vfs.NewObjects()
 		var faults vfs.Faults
 		faults.Fail(vfs.Rule{K: k, Dead: true})
@@ -89,7 +98,7 @@ func keysOf(m map[string]string) (list []string) {
 // rescales, finishes it. // report 11
 func TestRescaleBrokenOffAnywhere(t *testing.T) {
 	want := dumps(t, stopped(t))
-	for k := 1; ; k++ {
+	for k := 1; ; k += callStep() {
 		s := stopped(t)
 		var faults vfs.Faults
 		faults.Fail(vfs.Rule{K: k, Dead: true, After: k%2 == 0})
@@ -126,7 +135,7 @@ func TestRepairBrokenOffAnywhere(t *testing.T) {
 	out, _, code := run(t, broken(), "repair", "ckpt")
 	require.Equal(t, ExitFailure, code)
 	require.Equal(t, 3, strings.Count(out, "would write"))
-	for k := 1; ; k++ {
+	for k := 1; ; k += callStep() {
 		s := broken()
 		var faults vfs.Faults
 		faults.Fail(vfs.Rule{K: k, Dead: true, After: k%2 == 0})
