@@ -32,6 +32,7 @@ var rooms = map[string][]string{
 	"source":          {"rdd", "vfs"},
 	"source/receiver": {"source", "codec", "vfs"},
 	"sink":            {"rdd", "vfs"},
+	"sink/sqlsink":    {"sink"},
 	"checkpoint":      {"vfs", "codec", "partitioner", "source", "sink", "internal/protocol", "checkpoint/statefile"},
 
 	"checkpoint/statefile": {"codec", "statemap"},

@@ -119,6 +119,10 @@ var table = []Break{
 	{Name: "sink-memory-before-fence", Package: "sink", Test: "TestFilesSuite/objects/TwoRunsInterleaved"},
 	{Name: "sink-sum-without-bounds", Package: "sink", Test: "TestSumTellsOutputsApart"},
 	{Name: "sink-sum-without-rows", Package: "sink", Test: "TestSumTellsOutputsApart"},
+	{Name: "sql-commit-left-open", Package: "sink/sqlsink", Test: "TestSuite/FailureAtEveryCall"},
+	{Name: "sql-fence-takes-term", Package: "sink/sqlsink", Test: "TestFenceKeepsTheWritersTerm"},
+	{Name: "sql-fence-unchecked", Package: "sink/sqlsink", Test: "TestFencedRunCommitsNothing"},
+	{Name: "sql-lost-answer-fails", Package: "sink/sqlsink", Test: "TestLostAnswer"},
 
 	{Name: "buffer-freed-early", Package: "source", Test: "TestLinesBuffer"},
 	{Name: "file-read-twice", Package: "source", Test: "TestDirectoryOnlyCompleteFilesOnce"},
