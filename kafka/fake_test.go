@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -99,6 +101,40 @@ func (b *fakeBroker) log(topic string, partition int32, batches ...batchtest.Bat
 	return l
 }
 
+// since is the offset of the first record of a time or later.
+func (l *fakeLog) since(ms int64) int64 {
+	for _, b := range l.batches {
+		for _, r := range b.Records {
+			if b.Time+r.TimeDelta >= ms {
+				return b.Base + int64(r.Delta)
+			}
+		}
+	}
+	return -1
+}
+
+// topics are the names of all.
+func (b *fakeBroker) topics() (names []string) {
+	for tp := range b.logs {
+		if !slices.Contains(names, tp.Topic) {
+			names = append(names, tp.Topic)
+		}
+	}
+	return names
+}
+
+// remove deletes a topic; made again, it has another id.
+func (b *fakeBroker) remove(topic string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for tp := range b.logs {
+		if tp.Topic == topic {
+			delete(b.logs, tp)
+		}
+	}
+	b.ids[topic]++
+}
+
 func lastOf(x batchtest.Batch) int64 {
 	last := x.Last
 	for _, r := range x.Records {
@@ -180,13 +216,21 @@ func (b *fakeBroker) metadata(a []byte, version, code int16, q *cursor) []byte {
 	var topics []string
 	if version == 12 {
 		q.take(1)
-		for n := int(q.take(1)[0]) - 1; n > 0; n-- {
+		n := int(q.take(1)[0]) - 1
+		if n < 0 {
+			topics = b.topics()
+		}
+		for ; n > 0; n-- {
 			q.take(16)
 			topics = append(topics, string(q.take(int(q.take(1)[0])-1)))
 			q.take(1)
 		}
 	} else {
-		for n := q.i32(); n > 0; n-- {
+		n := q.i32()
+		if n < 0 {
+			topics = b.topics()
+		}
+		for ; n > 0; n-- {
 			topics = append(topics, q.text())
 		}
 	}
@@ -244,7 +288,11 @@ func (b *fakeBroker) metadata(a []byte, version, code int16, q *cursor) []byte {
 			a = append(a, make([]byte, 15)...)
 			a = append(a, b.ids[name])
 		}
-		a = append(a, 0)
+		if strings.HasPrefix(name, "__") {
+			a = append(a, 1)
+		} else {
+			a = append(a, 0)
+		}
 		count(len(numbers))
 		for _, n := range numbers {
 			a = append(a, 0, 0)
@@ -285,11 +333,17 @@ func (b *fakeBroker) offsets(a []byte, code int16, q *cursor) []byte {
 		for ; n > 0; n-- {
 			number, which := q.i32(), q.i64()
 			l := b.logs[TopicPartition{name, number}]
+			if l == nil {
+				l, code = &fakeLog{}, 3
+			}
 			offset := l.start
-			if which == -1 {
+			switch {
+			case which == -1:
 				if offset = l.end; committed {
 					offset = l.stable
 				}
+			case which >= 0:
+				offset = l.since(which)
 			}
 			a = be.AppendUint32(a, uint32(number))
 			a = be.AppendUint16(a, uint16(code))
@@ -317,6 +371,9 @@ func (b *fakeBroker) fetch(a []byte, version, code int16, q *cursor) []byte {
 	}
 	offset := q.i64()
 	l := b.logs[TopicPartition{name, number}]
+	if l == nil {
+		l, code = &fakeLog{}, 3
+	}
 	if b.throttled > 0 {
 		b.throttled--
 		a = be.AppendUint32(a, uint32(b.throttle))

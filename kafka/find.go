@@ -46,7 +46,7 @@ func (s *kafkaSource) listed(ctx context.Context, k *cluster, wait bool) (f foun
 	if err != nil {
 		return found{}, err
 	}
-	have := map[TopicPartition]bool{}
+	have, there := map[TopicPartition]bool{}, map[string]bool{}
 	for _, t := range m.Topics {
 		switch {
 		case s.cfg.pattern != nil && (t.Internal || t.Err != nil || !s.cfg.pattern.MatchString(t.Name)):
@@ -56,6 +56,7 @@ func (s *kafkaSource) listed(ctx context.Context, k *cluster, wait bool) (f foun
 		}
 		for _, p := range t.Partitions {
 			tp := TopicPartition{t.Name, p.Number}
+			there[t.Name] = true
 			if !s.cfg.covers(tp) {
 				continue
 			}
@@ -67,18 +68,18 @@ func (s *kafkaSource) listed(ctx context.Context, k *cluster, wait bool) (f foun
 		}
 	}
 	slices.SortFunc(f.parts, func(a, b *part) int { return s.cfg.order(a.TopicPartition, b.TopicPartition) })
+	for _, tp := range s.cfg.assigned {
+		if !wait && there[tp.Topic] && !have[tp] {
+			return found{}, &source.ChangedError{Source: s.String(), What: fmt.Sprintf("partition %v does not exist", tp)}
+		}
+	}
 	for _, name := range s.cfg.topics {
 		if !slices.ContainsFunc(f.parts, func(p *part) bool { return p.Topic == name }) {
 			f.missing = append(f.missing, name)
 		}
 	}
 	if !wait && len(f.missing) > 0 {
-		return found{}, fmt.Errorf("topic %q: %w or has no partition", f.missing[0], ErrNoTopic)
-	}
-	for _, tp := range s.cfg.assigned {
-		if !wait && !have[tp] {
-			return found{}, &source.ChangedError{Source: s.String(), What: fmt.Sprintf("partition %v does not exist", tp)}
-		}
+		return found{}, &topicGone{f.missing[0], fmt.Errorf("topic %q: %w or has no partition", f.missing[0], ErrNoTopic)}
 	}
 	return f, nil
 }
