@@ -39,7 +39,7 @@ func (e *OffsetRangeError) Error() string {
 		return at + fmt.Sprintf("offset %d is beyond the end %d (available %d..%d): was the topic recreated? Start on a new checkpoint, or set the start with FromOffsets",
 			e.Wanted, e.Latest, e.Earliest, e.Latest)
 	}
-	return at + fmt.Sprintf("offset %d is gone, available %d..%d: %d records were removed by retention before they were read. Either start on a new checkpoint (FromOffsets or FromEarliest), or bring the records back",
+	return at + fmt.Sprintf("offset %d is gone, available %d..%d: %d records were removed by retention before they were read. Either start on a new checkpoint (FromOffsets or FromEarliest), or go on without them (ContinueOnLoss)",
 		e.Wanted, e.Earliest, e.Latest, e.Lost())
 }
 
