@@ -247,13 +247,20 @@ func (r *Root) OperatorAt(ctx context.Context, number int, n uint64) (*Operator,
 	return nil, fmt.Errorf("checkpoint: version %d has no operator of number %d: %w", n, number, fs.ErrNotExist)
 }
 
+// rose reports whether the floor has risen since a commit was read: what had been
+// listed below it then may have been gone already.
+func (r *Root) rose(ctx context.Context, c *Commit) bool {
+	now, err := r.Newest(ctx)
+	return err == nil && c != nil && now != nil && now.Floor > c.Floor
+}
+
 // restarts is how often a reader starts again from the newest commit.
 const restarts = 5
 
 // Read calls do with the newest commit, nil if there is none. If a file vanishes
-// under it (the error answers errors.Is for fs.ErrNotExist), because a run's
-// clean-up went past it, it starts again from the then newest commit, at most 5
-// times; then the error is ErrVanished.
+// under it (the error answers errors.Is for fs.ErrNotExist, or it is ErrNoStart
+// and the floor has risen), because a run's clean-up went past it, it starts again
+// from the then newest commit, at most 5 times; then the error is ErrVanished.
 func (r *Root) Read(ctx context.Context, do func(newest *Commit) error) error {
 	var err error
 	for range 1 + restarts {
@@ -261,7 +268,8 @@ func (r *Root) Read(ctx context.Context, do func(newest *Commit) error) error {
 		if c, err = r.Newest(ctx); err == nil {
 			err = do(c)
 		}
-		if err == nil || !errors.Is(err, fs.ErrNotExist) || sabotage.On("vanished-is-an-error") {
+		gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNoStart) && r.rose(ctx, c)
+		if err == nil || !gone || sabotage.On("vanished-is-an-error") {
 			return err
 		}
 	}

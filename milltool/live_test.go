@@ -150,15 +150,15 @@ func TestForkOfALiveRoot(t *testing.T) {
 // TestCleanUpInMidRead: a clean-up that passes between the listing of a snapshot and its reading, and one between any two
 // files, makes the reading start again, and is no damage.
 func TestCleanUpInMidRead(t *testing.T) {
-	for _, path := range []string{"*.snapshot", "*.delta", "commits/*", "metadata/*"} {
+	for _, path := range []string{"*.snapshot", "*.delta", "commits/*", "metadata/*", "1/0", "1/1"} {
 		mem := vfs.NewMem()
 		job, err := vfs.NewDir(mem, "ckpt", "job")
 		require.NoError(t, err)
 		l := newLiveRoot(t, job)
 		for k := 1; k <= 3; k++ {
-			for _, args := range [][]string{{"get", "-json", "ckpt", "counts", "k7"}, {"dump", "ckpt", "counts"}, {"verify", "ckpt"}, {"versions", "ckpt"}, {"inspect", "ckpt"}} {
+			for _, args := range [][]string{{"history", "ckpt", "counts", "k7"}, {"get", "-json", "ckpt", "counts", "k7"}, {"dump", "ckpt", "counts"}, {"verify", "ckpt"}, {"versions", "ckpt"}, {"inspect", "ckpt"}} {
 				var faults vfs.Faults
-				faults.Do(vfs.Rule{Kinds: vfs.KindOpen | vfs.KindStat, Path: path, K: k}, func(vfs.Call) {
+				faults.Do(vfs.Rule{Kinds: vfs.KindOpen | vfs.KindStat | vfs.KindReadDir, Path: path, K: k}, func(vfs.Call) {
 					for range 12 {
 						l.next()
 					}
