@@ -90,6 +90,8 @@ var outside = map[string][]string{
 	"github.com/segmentio/kafka-go":     {"kafka", "examples", "test", "bench"},
 	"github.com/klauspost/compress":     {"kafka", "checkpoint/statefile"},
 	"github.com/pierrec/lz4/v4":         {"kafka"},
+	"github.com/jackc/pgx/v5":           {"test/sql"},
+	"modernc.org/sqlite":                {"test/sql"},
 }
 
 // testModules may be imported by any test file. kfake (franz-go) is not among them: a test of a public package would put

@@ -1,0 +1,144 @@
+package sqltest
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+	"modernc.org/sqlite"
+
+	"github.com/statemill/statemill/sink"
+	"github.com/statemill/statemill/sink/sqlsink"
+	"github.com/statemill/statemill/sinktest"
+	"github.com/statemill/statemill/vfs"
+)
+
+// database is one to test with.
+type database struct {
+	testing.TB
+	dialect sqlsink.Dialect
+	// client opens it as a process does, with requests that pass in.
+	client func(in vfs.Injector) *sql.DB
+	// rows is the table of texts, put the statement that adds one.
+	rows, put string
+	opts      []sqlsink.Option
+	reader    *sql.DB
+}
+
+func sqliteFile(path string) func(context.Context) (driver.Conn, error) {
+	name := "file:" + path + "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"
+	return func(context.Context) (driver.Conn, error) { return new(sqlite.Driver).Open(name) }
+}
+
+func sqliteDatabase(t testing.TB) *database {
+	open := sqliteFile(filepath.Join(t.TempDir(), "db"))
+	d := &database{TB: t, dialect: sqlsink.SQLite, rows: "texts", put: "INSERT INTO texts (text) VALUES (?)"}
+	d.client = func(in vfs.Injector) *sql.DB { return d.open(&connector{open: open, in: in, whole: true}) }
+	d.create("CREATE TABLE texts (n INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL)")
+	return d
+}
+
+var tables atomic.Int64
+
+// idle is when PostgreSQL gives up a transaction that stands still.
+const idle = 250 * time.Millisecond
+
+func postgresDatabase(t testing.TB) *database {
+	name := os.Getenv("STATEMILL_POSTGRES")
+	if name == "" {
+		t.Skip("needs PostgreSQL: STATEMILL_POSTGRES is not set (make test-sql starts one)")
+	}
+	cfg, err := pgx.ParseConfig(name)
+	require.NoError(t, err)
+	n := fmt.Sprint(time.Now().UnixNano(), "_", tables.Add(1))
+	d := &database{TB: t, dialect: sqlsink.PostgreSQL, rows: "texts_" + n, put: "INSERT INTO texts_" + n + " (text) VALUES ($1)",
+		opts: []sqlsink.Option{sqlsink.Table("sinks_" + n), sqlsink.IdleTimeout(idle)}}
+	inner := stdlib.GetConnector(*cfg)
+	d.client = func(in vfs.Injector) *sql.DB { return d.open(&connector{open: inner.Connect, in: in}) }
+	d.create("CREATE TABLE " + d.rows + " (n BIGSERIAL PRIMARY KEY, text TEXT NOT NULL)")
+	t.Cleanup(func() {
+		for _, table := range []string{d.rows, "sinks_" + n} {
+			_, err := d.reader.Exec("DROP TABLE IF EXISTS " + table)
+			require.NoError(t, err)
+		}
+	})
+	return d
+}
+
+func (d *database) open(c driver.Connector) *sql.DB {
+	db := sql.OpenDB(c)
+	d.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func (d *database) create(statement string) {
+	d.reader = d.client(nil)
+	_, err := d.reader.Exec(statement)
+	require.NoError(d, err)
+}
+
+// texts are all that a reader sees.
+func (d *database) texts(ctx context.Context) (out []string, err error) {
+	rows, err := d.reader.QueryContext(ctx, "SELECT text FROM "+d.rows+" ORDER BY n")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, err
+		}
+		out = append(out, text)
+	}
+	return out, rows.Err()
+}
+
+// process is a unit whose end ends its connections.
+type process struct {
+	*sqlsink.Unit
+	db *sql.DB
+}
+
+func (p *process) Close() error {
+	_ = p.Unit.Close()
+	return p.db.Close()
+}
+
+func (d *database) unit(in vfs.Injector) *process {
+	db := d.client(in)
+	return &process{sqlsink.New("out", db, d.dialect, d.opts...), db}
+}
+
+func suite(t *testing.T, make func(t testing.TB) *database) {
+	sinktest.Run(t, func(t *testing.T) sinktest.Case {
+		d := make(t)
+		return sinktest.Case{
+			Open:       func(in vfs.Injector) sink.Unit { return d.unit(in) },
+			Target:     d.put,
+			Encode:     sqlsink.Exec(nil, "", func(text string) []any { return []any{text} }).Encode,
+			Read:       d.texts,
+			KnowsTerms: true,
+		}
+	})
+}
+
+// The unit keeps the contract of sinks on SQLite, with transactions as one request.
+func TestSQLiteSuite(t *testing.T) { suite(t, sqliteDatabase) }
+
+// And on PostgreSQL, dead, frozen and deafened at every request of its transactions.
+func TestPostgreSQLSuite(t *testing.T) {
+	if os.Getenv("STATEMILL_POSTGRES") == "" {
+		t.Skip("needs PostgreSQL: STATEMILL_POSTGRES is not set (make test-sql starts one)")
+	}
+	suite(t, postgresDatabase)
+}
