@@ -30,6 +30,8 @@ type fakeBroker struct {
 	// fault is asked before an answer: a code for the partition, and whether to
 	// close the connection, or to stay silent.
 	fault func(key int16, n int) (code int16, act string)
+	// gate is asked before a fetch is answered: what to wait for, nil for nothing.
+	gate func(key int16, tp TopicPartition) chan struct{}
 	// throttle is for how many milliseconds the next fetch is throttled, and how many.
 	throttle, throttled int
 	cutTo               int // batches are cut to so many bytes, as brokers before 0.10.1 do
@@ -155,6 +157,9 @@ func (b *fakeBroker) serve(c net.Conn) bool {
 	q := &cursor{b: frame}
 	key, version, id := q.i16(), q.i16(), q.i32()
 	q.text()
+	if key == 1 {
+		b.await(version, *q)
+	}
 	b.mu.Lock()
 	b.requests++
 	n := b.requests
@@ -192,6 +197,26 @@ func (b *fakeBroker) serve(c net.Conn) bool {
 	}
 	_, err := c.Write(answer)
 	return err == nil
+}
+
+// await holds a fetch up.
+func (b *fakeBroker) await(version int16, q cursor) {
+	q.take(17)
+	if version >= 7 {
+		q.take(8)
+	}
+	q.i32()
+	name := q.text()
+	q.i32()
+	b.mu.Lock()
+	gate := b.gate
+	b.mu.Unlock()
+	if gate == nil {
+		return
+	}
+	if c := gate(1, TopicPartition{name, q.i32()}); c != nil {
+		<-c
+	}
 }
 
 func (b *fakeBroker) versions(a []byte) []byte {
