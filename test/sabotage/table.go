@@ -146,6 +146,9 @@ var table = []Break{
 	{Name: "timeout-before-data", Package: "staterdd", Test: "TestDataBeforeTimeout"},
 	{Name: "timeout-le", Package: "staterdd", Test: "TestTimeoutsOfAQuietStream"},
 
+	{Name: "root-replaced-unseen", Package: "test/hostile", Test: "TestRootMadeAnew"},
+	{Name: "source-position-forgotten", Package: "test/hostile", Test: "TestSourceGoesAndComes"},
+
 	{Name: "bucket-too-late", Package: "timeout", Test: "TestModel/idle"},
 	{Name: "no-earlier-hint", Package: "timeout", Test: "TestDeadlineEarlierThanItsHint"},
 	{Name: "pass-mutates-early", Package: "timeout", Test: "TestPassChangesNothingBeforeCommit"},
