@@ -25,6 +25,9 @@
 // update time, then by the canonical bytes of the key. Outputs are those of the records in record
 // order, then those of the timed-out keys.
 //
+// An update function (Update) is called once a batch for every key that has state or data, with
+// all values of the key: see there.
+//
 // # Invariants
 //
 //   - Nothing of a batch is seen before its version is sealed, and only whole versions are

@@ -17,6 +17,8 @@ type lineage[K comparable, S any] struct {
 	index  *timeout.Index // nil until the first batch of an operator with timeouts
 	layout uint64         // of the table that the index's slots belong to
 	stale  bool           // the index does not belong to newest any more
+
+	order keyOrder // of an update operator
 }
 
 // begin discards an earlier attempt and opens the next version.

@@ -44,6 +44,9 @@ type Operator[K comparable, V, S, M any] struct {
 	hash        func(K) uint64
 	checkKeys   bool // some keys are not keys at all: NaN
 	clone       func(S) (S, error)
+	touched     bool
+	quiet       bool // see Quiet
+	equality    equality[S]
 	initial     func(yield func(K, S) bool)
 	timeout     int64 // 0: none
 	scan        ScanPolicy
@@ -83,6 +86,7 @@ func NewOperator[K comparable, V, S, M any](spec Spec[K, V, S, M], o Options) (*
 	op := &Operator[K, V, S, M]{
 		name: name, fn: spec.fn, partitioner: spec.PartitionerOr(max(o.Parallelism, 1)),
 		key: key, hash: key.HashFunc(), checkKeys: key.NeedsCheck(), clone: clone, initial: spec.initial,
+		touched: spec.touched, equality: spec.equality(),
 		timeout: int64(spec.timeout), scan: spec.scan, checkpoint: int64(spec.checkpoint),
 		slide: int64(o.Slide), blockSize: o.BlockSize, exec: o.Executor, meter: o.Meter, outputs: &chunkPool[M]{},
 	}
@@ -114,6 +118,9 @@ func (op *Operator[K, V, S, M]) Partitioner() partitioner.Partitioner[K] { retur
 
 // keyed tells deadlines from idle timeouts.
 func (op *Operator[K, V, S, M]) keyed() bool { return op.fn.kind == kindKeyed }
+
+// updates tells an operator that groups its data by key.
+func (op *Operator[K, V, S, M]) updates() bool { return op.fn.kind == kindUpdate }
 
 // indexed reports whether keys of the operator can become due at all.
 func (op *Operator[K, V, S, M]) indexed() bool { return op.keyed() || op.timeout > 0 }

@@ -42,6 +42,9 @@ type Partition[K comparable, V, S, M any] struct {
 
 	emitted []M // outputs of a block of keyed calls
 
+	update updating[K, V] // scratch of an update operator
+	quiet  bool
+
 	before, inserted, calls int64 // for Stats
 	metered                 int64 // calls when the meter was told last
 	busy                    bool
@@ -71,6 +74,7 @@ func (p *Partition[K, V, S, M]) begin(t *rdd.Task, line *lineage[K, S], prev *st
 	}
 	p.openIndex(line, m, nanos(batch.Time))
 	p.busy = true
+	p.update.reset()
 	p.settle()
 	p.before, p.inserted, p.calls, p.metered = int64(m.Len()), 0, 0, 0
 	p.line, p.m, p.task = line, m, t
@@ -87,6 +91,11 @@ func (p *Partition[K, V, S, M]) end() {
 	p.busy = false
 	clear(p.exp)
 	p.exp = p.exp[:0]
+	if p.row < len(p.keys) { // a panic's key is asked for later
+		p.one[0] = p.keys[p.row]
+		p.keys, p.row = p.one[:], 0
+	}
+	p.update.reset()
 	clear(p.call.out)
 	p.call.out = p.call.out[:0]
 	p.task = nil

@@ -56,7 +56,8 @@ type Timed[K comparable, S any] struct {
 type Stats struct {
 	// Keys is the number of live keys after the batch.
 	Keys int64
-	// Calls is the number of calls with a value, TimedOut that of final and deadline calls.
+	// Calls is the number of calls with a value (of an update function: of all its calls),
+	// TimedOut that of final and deadline calls.
 	Calls, TimedOut int64
 	// Changed is the number of keys that were written, refreshed or removed.
 	Changed int64

@@ -27,6 +27,9 @@ type function[K comparable, V, S, M any] struct {
 	timed func(time.Time, K, rdd.Option[V], *State[S]) (M, bool)
 	err   func(time.Time, K, rdd.Option[V], *State[S]) (M, bool, error)
 	keyed func(*Call[S, M], K, rdd.Option[V]) error
+
+	update func(Batch, K, []V, rdd.Option[S]) (rdd.Option[S], error)
+	pair   func(K, S) M // what an update operator gives of a live key
 }
 
 // kind is the shape of a user function.
@@ -37,6 +40,7 @@ const (
 	kindTimed
 	kindErr
 	kindKeyed
+	kindUpdate
 )
 
 func (f function[K, V, S, M]) missing() bool {
@@ -47,6 +51,8 @@ func (f function[K, V, S, M]) missing() bool {
 		return f.timed == nil
 	case kindErr:
 		return f.err == nil
+	case kindUpdate:
+		return f.update == nil
 	default:
 		return f.keyed == nil
 	}
@@ -81,6 +87,10 @@ type Spec[K comparable, V, S, M any] struct {
 
 	codec      codec.Codec[S]
 	codecGiven bool
+
+	touched   bool // of an update operator: only keys with data are called
+	same      func(a, b S) bool
+	sameGiven bool
 }
 
 // Function makes a Spec from the short form: exactly one output per call, the final call for an

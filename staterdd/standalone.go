@@ -29,6 +29,9 @@ func (p *Partition[K, V, S, M]) Begin(batch Batch) error {
 
 // Update runs records given as columns of equal length. Their origin's offset is the index.
 func (p *Partition[K, V, S, M]) Update(keys []K, values []V) error {
+	if p.op.updates() {
+		return p.gatherColumns(keys, values)
+	}
 	base := 0
 	p.at = func(row int) { p.task.Origin = rdd.Origin{Offset: int64(base + row)} }
 	defer p.locate()
@@ -50,10 +53,16 @@ func (p *Partition[K, V, S, M]) Update(keys []K, values []V) error {
 }
 
 // UpdateRows runs the records of a row block of a shuffle.
-func (p *Partition[K, V, S, M]) UpdateRows(r *rdd.Rows[K, V]) error { return p.rows(r) }
+func (p *Partition[K, V, S, M]) UpdateRows(r *rdd.Rows[K, V]) error {
+	if p.op.updates() {
+		return p.gather(r)
+	}
+	return p.rows(r)
+}
 
-// Expire makes the calls for the keys that have become due.
-func (p *Partition[K, V, S, M]) Expire() error { return p.expire() }
+// Expire makes the calls for the keys that have become due; those of an update function are
+// all made here.
+func (p *Partition[K, V, S, M]) Expire() error { return p.afterData() }
 
 // Seal ends the batch and returns its record. The version before is released; the record's
 // outputs are valid until Recycle.

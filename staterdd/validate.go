@@ -52,6 +52,7 @@ func (s Spec[K, V, S, M]) Validate() []error {
 	if _, err := s.cloner(); err != nil {
 		add(err)
 	}
+	add(s.checkUpdate())
 	if s.codecGiven {
 		_, _, err := s.Stored()
 		add(err)
@@ -79,6 +80,8 @@ func (s Spec[K, V, S, M]) checkTimes() error {
 		switch {
 		case s.fn.kind == kindKeyed:
 			faults = append(faults, fmt.Errorf("%w: a keyed function sets deadlines; it has no idle timeout", ErrTimeout))
+		case s.fn.kind == kindUpdate:
+			faults = append(faults, fmt.Errorf("%w: an update function is called in every batch and ends a key by returning none; it has no idle timeout", ErrTimeout))
 		case s.timeout <= 0:
 			faults = append(faults, fmt.Errorf("%w: %v: it must be positive; leave it out to keep keys for ever", ErrTimeout, s.timeout))
 		}
@@ -86,6 +89,8 @@ func (s Spec[K, V, S, M]) checkTimes() error {
 	switch {
 	case s.scan > AtCheckpoint:
 		faults = append(faults, fmt.Errorf("%w: %d: use EveryBatch or AtCheckpoint", ErrScan, s.scan))
+	case s.scan == AtCheckpoint && s.fn.kind == kindUpdate:
+		faults = append(faults, fmt.Errorf("%w: AtCheckpoint is for idle timeouts, which an update function does not have", ErrScan))
 	case s.scan == AtCheckpoint && s.fn.kind == kindKeyed:
 		faults = append(faults, fmt.Errorf("%w: AtCheckpoint is for idle timeouts; deadlines are looked at in every batch", ErrScan))
 	}

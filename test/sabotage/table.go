@@ -137,7 +137,9 @@ var table = []Break{
 	{Name: "tombstone-falls-through", Package: "statemap", Test: "TestExhaustive"},
 	{Name: "undo-wrong-order", Package: "statemap", Test: "TestAbortRestoresEverything"},
 
+	{Name: "equal-state-written", Package: "staterdd", Test: "TestEqualStatesAreNotWritten"},
 	{Name: "expiry-order", Package: "staterdd", Test: "TestOutputOrder"},
+	{Name: "idle-keys-not-called", Package: "staterdd", Test: "TestUpdateIsTheModel"},
 	{Name: "index-not-rebuilt", Package: "staterdd", Test: "TestReloadedDeadlines"},
 	{Name: "insert-before-update", Package: "staterdd", Test: "TestReadersInsertNothing"},
 	{Name: "keep-after-timeout", Package: "staterdd", Test: "TestUpdateRule/RU11"},
