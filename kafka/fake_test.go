@@ -115,6 +115,16 @@ func (l *fakeLog) since(ms int64) int64 {
 	return -1
 }
 
+// markerOf is where an aborted transaction ends.
+func (l *fakeLog) markerOf(aborted [2]int64) int64 {
+	for _, b := range l.batches {
+		if b.Control && b.Producer == aborted[0] && b.Base > aborted[1] {
+			return b.Base
+		}
+	}
+	return 1 << 62
+}
+
 // topics are the names of all.
 func (b *fakeBroker) topics() (names []string) {
 	for tp := range b.logs {
@@ -425,9 +435,11 @@ func (b *fakeBroker) fetch(a []byte, version, code int16, q *cursor) []byte {
 	if version >= 5 {
 		a = be.AppendUint64(a, uint64(l.start))
 	}
-	aborted := l.aborted
-	if !committed {
-		aborted = nil
+	var aborted [][2]int64
+	for _, x := range l.aborted {
+		if committed && l.markerOf(x) >= offset {
+			aborted = append(aborted, x)
+		}
 	}
 	a = be.AppendUint32(a, uint32(len(aborted)))
 	for _, x := range aborted {
