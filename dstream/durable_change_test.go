@@ -44,11 +44,14 @@ func TestReport11PartitionCount(t *testing.T) {
 		kit.Restart()
 	}
 	// Without a number, the root's is taken.
-	kit.Job(counts(counter()), dstream.WithParallelism(2))
+	var notices []checkpoint.NoticeKind
+	kit.Job(counts(counter()), dstream.WithParallelism(2),
+		dstream.WithListener(dstream.Listener{Notice: func(n dstream.Notice) { notices = append(notices, n.Kind) }}))
 	in.Batch(keys...)
 	kit.Tick(1)
 	require.Equal(t, 4, stateNow(kit)["key7"])
 	require.Equal(t, 5, kit.Progress()[len(kit.Progress())-1].Operators[0].Partitions)
+	require.Contains(t, notices, checkpoint.NoticeStart)
 }
 
 // change is a job before and after a change of layout, types or operators.
