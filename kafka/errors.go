@@ -105,6 +105,8 @@ func passing(err error) bool {
 		return false
 	case errors.As(err, &code):
 		return code.Retriable()
+	case unwelcome(err):
+		return false
 	case errors.Is(err, context.Canceled):
 		return false
 	}

@@ -141,14 +141,24 @@ func ClientID(id string) ClientOption {
 
 // Dialer makes the connections: its TLS, SASLMechanism, DialFunc, Resolver and
 // LocalAddr are used. The source copies it; its ClientID and timeouts are the
-// source's own.
+// source's own. The options TLS and SASL… fill in what it leaves open, or replace
+// it if they come later.
 func Dialer(d *kafkago.Dialer) ClientOption {
 	return clientOption(func(c *config) {
 		if d == nil {
 			c.fault("Dialer is nil")
 			return
 		}
+		before := c.dialer
 		c.dialer = d
+		c.dial(func(d *kafkago.Dialer) {
+			if d.TLS == nil {
+				d.TLS = before.TLS
+			}
+			if d.SASLMechanism == nil {
+				d.SASLMechanism = before.SASLMechanism
+			}
+		})
 	})
 }
 

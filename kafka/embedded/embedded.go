@@ -2,14 +2,16 @@
 //
 // It is kfake, the test broker of franz-go: it speaks the real protocol on a
 // loopback port, with topics, transactions and, on request, a directory from which
-// a later Start goes on, also after the process was killed. It has no security and
-// does not scale; do not run anything on it that matters.
+// a later Start goes on, also after the process was killed. It has no security but
+// what [TLS] and [User] play, and does not scale; do not run anything on it that
+// matters.
 //
 // [Start] gives a [Broker]; Close ends it. Only examples and tests import this
 // package, so that kfake is in no user's module.
 package embedded
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -71,6 +73,19 @@ func Port(port int) Option {
 
 // Nodes starts a cluster of n brokers; default 1.
 func Nodes(n int) Option { return func(c *config) { c.nodes = n } }
+
+// TLS makes the broker speak TLS alone.
+func TLS(c *tls.Config) Option {
+	return func(x *config) { x.opts = append(x.opts, kfake.TLS(c)) }
+}
+
+// User makes the broker ask for users, and this one is one of them: mechanism is
+// "PLAIN", "SCRAM-SHA-256" or "SCRAM-SHA-512". Users may do everything.
+func User(mechanism, name, password string) Option {
+	return func(x *config) {
+		x.opts = append(x.opts, kfake.EnableSASL(), kfake.Superuser(mechanism, name, password))
+	}
+}
 
 // BrokerConfig sets a broker's configuration by its Kafka name, such as
 // "message.max.bytes".
