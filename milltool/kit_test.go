@@ -323,13 +323,6 @@ func fixedRoot(t testing.TB, store vfs.Store) *maker {
 	return m
 }
 
-// dirStore is a root in a folder of a file system in memory.
-func dirStore(t testing.TB, mem *vfs.Mem) vfs.Store {
-	s, err := vfs.NewDir(mem, "ckpt", "maker")
-	require.NoError(t, err)
-	return s
-}
-
 // objects lists all that is in a store, with contents.
 func objects(t testing.TB, s vfs.Store) map[string]string {
 	all := map[string]string{}
