@@ -82,8 +82,13 @@ var table = []Break{
 	{Name: "seal-before-all", Package: "dstream", Test: "TestFailedOutputTakesStateBack"},
 	{Name: "window-forgets", Package: "dstream", Test: "TestWindowsAreTheModel"},
 
+	{Name: "ahead-anywhere", Package: "kafka", Test: "TestReadAheadIsNoPlan"},
 	{Name: "bytes-not-capped", Package: "kafka", Test: "TestBytesAreCappedFromTheFirstBatchOn"},
 	{Name: "kafka-epoch-twice", Package: "test/kafka", Test: "TestSinkSuite/embedded/EpochsGoForward"},
+	{Name: "loss-not-counted", Package: "kafka", Test: "TestContinueOnLoss"},
+	{Name: "mirror-goes-back", Package: "test/kafka", Test: "TestGroupNeverGoesBack/embedded"},
+	{Name: "new-partition-from-end", Package: "kafka", Test: "TestNewPartitions"},
+	{Name: "skipped-markers-lost", Package: "kafka", Test: "TestReadAheadIsNoPlan"},
 	{Name: "wait-for-last-record", Package: "kafka", Test: "TestEndIsAPosition"},
 
 	{Name: "aborted-pass", Package: "kafka/internal/batch", Test: "TestTransactions"},
