@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/statemill/statemill/kafka/internal/batch"
 )
 
 // Message is a record to be written.
@@ -17,6 +19,14 @@ type Message struct {
 	// Time is written in milliseconds; the zero time stands for the time of
 	// writing.
 	Time time.Time
+}
+
+// keyValues are headers as record batches take them.
+func keyValues(headers []Header) (out []batch.KeyValue) {
+	for _, h := range headers {
+		out = append(out, batch.KeyValue(h))
+	}
+	return out
 }
 
 // A message as a row of a sink: a byte of flags, then what they say is there.

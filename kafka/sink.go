@@ -110,6 +110,14 @@ type Sink struct {
 // NewSink makes a sink with a name that is its own in the job: the same one in
 // every run.
 func NewSink(name string, opts ...SinkOption) *Sink {
+	c := newSinkConfig(opts)
+	if name == "" || len(name) > 100 {
+		c.fault("the sink's name %q has %d bytes, it must have 1 to 100", name, len(name))
+	}
+	return &Sink{name: name, cfg: c, addrs: map[int8]string{}}
+}
+
+func newSinkConfig(opts []SinkOption) sinkConfig {
 	c := sinkConfig{config: defaultConfig(), txnTimeout: DefaultTransactionTimeout, batchBytes: DefaultProduceBatchBytes}
 	for _, o := range opts {
 		if o == nil {
@@ -121,10 +129,7 @@ func NewSink(name string, opts ...SinkOption) *Sink {
 	if len(c.brokers) == 0 {
 		c.fault("no broker is named: Brokers(\"host:port\")")
 	}
-	if name == "" || len(name) > 100 {
-		c.fault("the sink's name %q has %d bytes, it must have 1 to 100", name, len(name))
-	}
-	return &Sink{name: name, cfg: c, addrs: map[int8]string{}}
+	return c
 }
 
 // Topic is a door to one topic, which must exist.

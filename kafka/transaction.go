@@ -98,17 +98,13 @@ func (x *transaction) add(ctx context.Context, at wire.TopicPartition, m Message
 	if m.Time.IsZero() {
 		t = clock.System().Now().UnixMilli()
 	}
-	var headers []batch.KeyValue
-	for _, h := range m.Headers {
-		headers = append(headers, batch.KeyValue(h))
-	}
 	size := len(m.Key) + len(m.Value) + 64
 	if p.b.Len() > 0 && p.b.Size()+size > x.s.cfg.batchBytes {
 		if err := x.send(ctx, at, p); err != nil {
 			return err
 		}
 	}
-	p.b.Add(t, m.Key, m.Value, headers)
+	p.b.Add(t, m.Key, m.Value, keyValues(m.Headers))
 	return nil
 }
 

@@ -45,10 +45,10 @@ var rooms = map[string][]string{
 
 	"dstream": {
 		"vfs", "codec", "partitioner", "rdd", "statemap", "timeout", "staterdd", "source", "sink", "checkpoint",
-		"checkpoint/statefile", "checkpoint/store", "internal/core", "internal/harness",
+		"checkpoint/statefile", "checkpoint/store", "internal/core", "internal/harness", "internal/rates",
 	},
 
-	"kafka":            {"dstream", "source", "sink", "codec", "partitioner", "kafka/internal/batch", "kafka/internal/wire"},
+	"kafka":            {"dstream", "rdd", "source", "sink", "codec", "partitioner", "kafka/internal/batch", "kafka/internal/wire"},
 	"kafka/embedded":   {},
 	"kafka/internal/*": {"kafka/internal/batch"},
 	"eventtime":        {"dstream"},

@@ -1,0 +1,225 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/statemill/statemill/dstream"
+	"github.com/statemill/statemill/internal/clock"
+	"github.com/statemill/statemill/kafka/internal/wire"
+	"github.com/statemill/statemill/partitioner"
+	"github.com/statemill/statemill/rdd"
+)
+
+// Producer writes messages to topics at least once: each is on all replicas in sync
+// (acks=all) when a call that wrote it returns nil. What is sent again because an
+// answer was lost is written once (idempotence); what a job writes again because a
+// batch ran again is there twice. Batches of one partition follow one another, so
+// the order of its messages is kept.
+//
+// Its methods may be called from any goroutine. It has no goroutines of its own.
+type Producer struct {
+	cfg     sinkConfig
+	cluster *cluster // nil: the options have faults
+
+	mu     sync.Mutex
+	id     *identity        // nil: not known, or given up
+	counts map[string]int32 // partitions of topics
+	lanes  map[wire.TopicPartition]*sync.Mutex
+}
+
+// identity is an idempotent producer's, with the next sequence of each partition. It
+// is given up when what became of a batch is not known.
+type identity struct {
+	wire.ProducerID
+	mu   sync.Mutex
+	next map[wire.TopicPartition]int32
+}
+
+// NewProducer makes a producer. It asks nothing of the cluster before its first
+// messages, and tells faults of its options then. TransactionTimeout is not used.
+func NewProducer(opts ...SinkOption) *Producer {
+	c := newSinkConfig(opts)
+	p := &Producer{cfg: c, counts: map[string]int32{}, lanes: map[wire.TopicPartition]*sync.Mutex{}}
+	p.cluster = newCluster(&p.cfg.config)
+	return p
+}
+
+func (p *Producer) String() string { return "kafka producer" }
+
+// Close closes the connections. The producer is of no use afterwards.
+func (p *Producer) Close() error {
+	p.cluster.close()
+	return nil
+}
+
+// AtLeastOnce writes every batch of a stream to a topic, as a plain output: before
+// the batch is committed, and again if it runs again. message makes the message of a
+// row. All messages of a batch are on all replicas when the output is done; without
+// a key they go to a partition by that of the row.
+//
+// For output that is there once, use a [Sink].
+func AtLeastOnce[T any](in dstream.Stream[T], p *Producer, topic string, message func(T) (Message, error), opts ...dstream.OpOption) {
+	dstream.ForeachRDD(in, func(ctx context.Context, _ dstream.Batch, r *rdd.RDD[T]) error {
+		if p == nil || message == nil {
+			return &permanent{errors.New("kafka: AtLeastOnce needs a producer and a function for messages")}
+		}
+		w, err := p.begin(ctx, topic)
+		if err != nil {
+			return err
+		}
+		err = rdd.ForeachPartition(ctx, r, func(ctx context.Context, partition int, rows iter.Seq[T]) error {
+			for row := range rows {
+				m, err := message(row)
+				if err != nil {
+					return err
+				}
+				if err := w.add(ctx, partition, m); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return w.flush(ctx)
+	}, opts...)
+}
+
+// Write writes messages to a topic and returns when all are on all replicas in sync.
+// After an error some may be there.
+func (p *Producer) Write(ctx context.Context, topic string, messages ...Message) error {
+	w, err := p.begin(ctx, topic)
+	if err != nil {
+		return err
+	}
+	for _, m := range messages {
+		if err := w.add(ctx, 0, m); err != nil {
+			return err
+		}
+	}
+	return w.flush(ctx)
+}
+
+// permanent is an error that trying again does not help against.
+type permanent struct{ error }
+
+// Unwrap gives the cause.
+func (e *permanent) Unwrap() error { return e.error }
+
+// Permanent says so.
+func (e *permanent) Permanent() bool { return true }
+
+// writing is one call's messages: what it has not sent when it fails is forgotten
+// with it.
+type writing struct {
+	p     *Producer
+	topic string
+	place partitioner.Partitioner[string]
+	count int32
+
+	mu    sync.Mutex
+	parts map[wire.TopicPartition]*produced
+	order []wire.TopicPartition
+}
+
+func (p *Producer) begin(ctx context.Context, topic string) (*writing, error) {
+	if err := p.cfg.valid(); err != nil {
+		return nil, &permanent{fmt.Errorf("%v: %w", p, err)}
+	}
+	n, err := p.partitions(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	return &writing{p: p, topic: topic, place: partitioner.Murmur2(int(n)), count: n, parts: map[wire.TopicPartition]*produced{}}, nil
+}
+
+// partitions finds out how many a topic has, once.
+func (p *Producer) partitions(ctx context.Context, topic string) (int32, error) {
+	p.mu.Lock()
+	n := p.counts[topic]
+	p.mu.Unlock()
+	if n > 0 {
+		return n, nil
+	}
+	r := p.cluster.retrier()
+	for {
+		m, err := p.cluster.about(ctx, []string{topic})
+		if err == nil {
+			for _, t := range m.Topics {
+				switch {
+				case t.Name != topic:
+				case errors.Is(t.Err, wire.UnknownTopic):
+					err = fmt.Errorf("topic %q: %w", topic, ErrNoTopic)
+				case t.Err != nil:
+					err = fmt.Errorf("topic %q: %w", topic, t.Err)
+				default:
+					n = int32(len(t.Partitions))
+				}
+			}
+			if err == nil && n == 0 {
+				err = fmt.Errorf("topic %q: %w", topic, ErrNoTopic)
+			}
+		}
+		if err == nil {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.counts[topic] = n
+			return n, nil
+		}
+		if !r.again(ctx, err) {
+			return 0, r.wrap(err, "%v: look for the topic", p)
+		}
+	}
+}
+
+// add adds a message of a part to its partition's batch, which is sent when it is
+// full.
+func (w *writing) add(ctx context.Context, part int, m Message) error {
+	at := wire.TopicPartition{Topic: w.topic, Partition: int32(part) % w.count}
+	if m.Key != nil {
+		at.Partition = int32(w.place.Partition(view(m.Key)))
+	}
+	w.mu.Lock()
+	to := w.parts[at]
+	if to == nil {
+		to = &produced{}
+		w.parts[at] = to
+		w.order = append(w.order, at)
+	}
+	w.mu.Unlock()
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	t := m.Time.UnixMilli()
+	if m.Time.IsZero() {
+		t = clock.System().Now().UnixMilli()
+	} else if t < 0 {
+		return &permanent{fmt.Errorf("%v: the message's time %v is before 1970, which Kafka cannot store", w.p, m.Time)}
+	}
+	if size := len(m.Key) + len(m.Value) + 64; to.b.Len() > 0 && to.b.Size()+size > w.p.cfg.batchBytes {
+		if err := w.p.send(ctx, at, &to.b); err != nil {
+			return err
+		}
+	}
+	to.b.Add(t, m.Key, m.Value, keyValues(m.Headers))
+	return nil
+}
+
+// flush sends what is left.
+func (w *writing) flush(ctx context.Context) error {
+	for _, at := range w.order {
+		b := &w.parts[at].b
+		if b.Len() == 0 {
+			continue
+		}
+		if err := w.p.send(ctx, at, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
