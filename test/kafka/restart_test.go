@@ -13,9 +13,7 @@ import (
 	"github.com/statemill/statemill/dstream"
 	"github.com/statemill/statemill/kafka"
 	"github.com/stretchr/testify/require"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // report 28: the broker is killed in mid-batch and comes back: both jobs that read it
@@ -88,19 +86,11 @@ func TestRetention(t *testing.T) {
 		for i := range 100 {
 			r.produce(cl, topic, value(0, fmt.Sprint(i)))
 		}
-		q := kmsg.NewPtrDeleteRecordsRequest()
-		q.TimeoutMillis = 30_000
-		p := kmsg.NewDeleteRecordsRequestTopicPartition()
-		p.Offset = 60
-		q.Topics = []kmsg.DeleteRecordsRequestTopic{{Topic: topic, Partitions: []kmsg.DeleteRecordsRequestTopicPartition{p}}}
-		answer, err := q.RequestWith(r.ctx, r.admin)
-		require.NoError(r, err)
-		require.NoError(r, kerr.ErrorForCode(answer.Topics[0].Partitions[0].ErrorCode))
-
+		r.expire(topic, 60)
 		got := texts(r.read(topic))
 		require.Len(r, got, 40)
 		require.Equal(r, "0@60=60", got[0])
-		err = r.run(func(ssc *dstream.StreamingContext) error {
+		err := r.run(func(ssc *dstream.StreamingContext) error {
 			collect(r.stream(ssc, topic, kafka.FromOffsets(map[kafka.TopicPartition]int64{{Topic: topic}: 10})))
 			return nil
 		})
@@ -109,10 +99,7 @@ func TestRetention(t *testing.T) {
 		require.Equal(r, kafka.OffsetRangeError{Topic: topic, Wanted: 10, Earliest: 60, Latest: 100}, *gone)
 		require.EqualValues(r, 50, gone.Lost())
 
-		p.Offset = 100 // nothing is left
-		q.Topics[0].Partitions[0] = p
-		_, err = q.RequestWith(r.ctx, r.admin)
-		require.NoError(r, err)
+		r.expire(topic, 100) // nothing is left
 		require.Empty(r, r.read(topic))
 	})
 }

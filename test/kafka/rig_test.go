@@ -66,9 +66,18 @@ func (r *rig) client(opts ...kgo.Opt) *kgo.Client {
 	return cl
 }
 
+// topicName makes a name for topics of a test's.
+func topicName(test string) string { return strings.NewReplacer("/", "-", " ", "_").Replace(test) }
+
 // topic makes a topic with a name of its own; configs are "key=value".
 func (r *rig) topic(partitions int, configs ...string) string {
-	name := fmt.Sprintf("%s-%d", strings.NewReplacer("/", "-", " ", "_").Replace(r.Name()), time.Now().UnixNano())
+	name := fmt.Sprintf("%s-%d", topicName(r.Name()), time.Now().UnixNano())
+	require.NoError(r, r.create(name, partitions, configs...))
+	return name
+}
+
+// create makes a topic.
+func (r *rig) create(name string, partitions int, configs ...string) error {
 	q := kmsg.NewPtrCreateTopicsRequest()
 	q.TimeoutMillis = 30_000
 	x := kmsg.NewCreateTopicsRequestTopic()
@@ -81,9 +90,22 @@ func (r *rig) topic(partitions int, configs ...string) string {
 	}
 	q.Topics = append(q.Topics, x)
 	answer, err := q.RequestWith(r.ctx, r.admin)
+	if err != nil {
+		return err
+	}
+	return kerr.ErrorForCode(answer.Topics[0].ErrorCode)
+}
+
+// expire removes what lies before an offset of partition 0, as retention does.
+func (r *rig) expire(topic string, before int64) {
+	q := kmsg.NewPtrDeleteRecordsRequest()
+	q.TimeoutMillis = 30_000
+	p := kmsg.NewDeleteRecordsRequestTopicPartition()
+	p.Offset = before
+	q.Topics = []kmsg.DeleteRecordsRequestTopic{{Topic: topic, Partitions: []kmsg.DeleteRecordsRequestTopicPartition{p}}}
+	answer, err := q.RequestWith(r.ctx, r.admin)
 	require.NoError(r, err)
-	require.NoError(r, kerr.ErrorForCode(answer.Topics[0].ErrorCode))
-	return name
+	require.NoError(r, kerr.ErrorForCode(answer.Topics[0].Partitions[0].ErrorCode))
 }
 
 // produce writes the records, each in its Partition, and waits for them.
