@@ -9,9 +9,9 @@ BENCH       ?= all
 ARGS        ?=
 ROUNDS      ?= 10
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES     := . bench
+MODULES     := . bench test/sql
 
-.PHONY: help run test race crash test-kafka fuzz lint bench cover golden soak sabotage ci
+.PHONY: help run test race crash test-kafka test-sql fuzz lint bench cover golden soak sabotage ci
 
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -23,6 +23,7 @@ test: ## everything that needs only Go: build, vet, all tests, the oracle
 	@for m in $(MODULES); do (cd $$m && $(GO) build -o /dev/null ./... && $(GO) vet ./...); done
 	$(GO) test -count=1 $$($(GO) list ./... | grep -v '/internal/oracle$$')
 	cd bench && $(GO) test -count=1 ./...
+	cd test/sql && $(GO) test -count=1 ./...
 	$(GO) test ./internal/oracle -v -count=1
 
 race: ## all tests under the race detector (which also turns the invariants on)
@@ -34,10 +35,14 @@ crash: ## kill -9 a real program over a real Apache Kafka, in 10 rounds (ROUNDS=
 test-kafka: ## tests against a real Apache Kafka, started and stopped here (KAFKA_NODES=3 for three; test/kafka/broker/README.md)
 	@test/kafka/broker/with.sh $(GO) test ./test/kafka/... -p 1 -count=1 -v -timeout 15m $(ARGS)
 
+test-sql: ## the SQL sink on SQLite and on a PostgreSQL of the system's packages, started and stopped here
+	@cd test/sql && ./postgres.sh $(GO) test -count=1 -v -timeout 15m ./... $(ARGS)
+
 soak: ## what takes long: 50 rounds of kill -9, the protocol and the Kafka sink in their greatest bounds
 	@$(MAKE) --no-print-directory crash ROUNDS=50
 	@$(GO) test ./internal/protocol -run TestModelBig -count=1 -v -timeout 120m -soak
 	@STATEMILL_SOAK=1 $(MAKE) --no-print-directory test-kafka
+	@STATEMILL_SOAK=1 $(MAKE) --no-print-directory test-sql
 
 fuzz: ## every Fuzz target of every package for FUZZTIME (default 5s) each
 	@found=0; \

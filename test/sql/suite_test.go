@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -43,6 +44,7 @@ func sqliteDatabase(t testing.TB) *database {
 	open := sqliteFile(filepath.Join(t.TempDir(), "db"))
 	d := &database{TB: t, dialect: sqlsink.SQLite, rows: "texts", put: "INSERT INTO texts (text) VALUES (?)"}
 	d.client = func(in vfs.Injector) *sql.DB { return d.open(&connector{open: open, in: in, whole: true}) }
+	d.reader = d.client(nil)
 	d.create("CREATE TABLE texts (n INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL)")
 	return d
 }
@@ -52,18 +54,32 @@ var tables atomic.Int64
 // idle is when PostgreSQL gives up a transaction that stands still.
 const idle = 250 * time.Millisecond
 
-func postgresDatabase(t testing.TB) *database {
+// server is a PostgreSQL; all cases read through one client, for it has connections
+// for some hundred only.
+type server struct {
+	connect func(context.Context) (driver.Conn, error)
+	reader  *sql.DB
+}
+
+func postgres(t testing.TB) *server {
 	name := os.Getenv("STATEMILL_POSTGRES")
 	if name == "" {
 		t.Skip("needs PostgreSQL: STATEMILL_POSTGRES is not set (make test-sql starts one)")
 	}
 	cfg, err := pgx.ParseConfig(name)
 	require.NoError(t, err)
+	s := &server{connect: stdlib.GetConnector(*cfg).Connect}
+	s.reader = sql.OpenDB(&connector{open: s.connect})
+	t.Cleanup(func() { _ = s.reader.Close() })
+	return s
+}
+
+func (s *server) database(t testing.TB) *database {
 	n := fmt.Sprint(time.Now().UnixNano(), "_", tables.Add(1))
 	d := &database{TB: t, dialect: sqlsink.PostgreSQL, rows: "texts_" + n, put: "INSERT INTO texts_" + n + " (text) VALUES ($1)",
 		opts: []sqlsink.Option{sqlsink.Table("sinks_" + n), sqlsink.IdleTimeout(idle)}}
-	inner := stdlib.GetConnector(*cfg)
-	d.client = func(in vfs.Injector) *sql.DB { return d.open(&connector{open: inner.Connect, in: in}) }
+	d.client = func(in vfs.Injector) *sql.DB { return d.open(&connector{open: s.connect, in: in}) }
+	d.reader = s.reader
 	d.create("CREATE TABLE " + d.rows + " (n BIGSERIAL PRIMARY KEY, text TEXT NOT NULL)")
 	t.Cleanup(func() {
 		for _, table := range []string{d.rows, "sinks_" + n} {
@@ -81,7 +97,6 @@ func (d *database) open(c driver.Connector) *sql.DB {
 }
 
 func (d *database) create(statement string) {
-	d.reader = d.client(nil)
 	_, err := d.reader.Exec(statement)
 	require.NoError(d, err)
 }
@@ -137,8 +152,11 @@ func TestSQLiteSuite(t *testing.T) { suite(t, sqliteDatabase) }
 
 // And on PostgreSQL, dead, frozen and deafened at every request of its transactions.
 func TestPostgreSQLSuite(t *testing.T) {
-	if os.Getenv("STATEMILL_POSTGRES") == "" {
-		t.Skip("needs PostgreSQL: STATEMILL_POSTGRES is not set (make test-sql starts one)")
-	}
-	suite(t, postgresDatabase)
+	s := postgres(t)
+	suite(t, func(t testing.TB) *database {
+		if os.Getenv("STATEMILL_SOAK") == "" && strings.Contains(t.Name(), "/Two") {
+			t.Skip("takes minutes: STATEMILL_SOAK is not set (make soak sets it)")
+		}
+		return s.database(t)
+	})
 }
