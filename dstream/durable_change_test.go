@@ -35,8 +35,11 @@ func TestReport11PartitionCount(t *testing.T) {
 	for _, n := range []int{8, 3, 5} {
 		kit.Job(counts(counter().NumPartitions(n).Timeout(time.Hour)))
 		refused(t, kit, fmt.Sprint("the program gives ", n), "WithRescale", "statemill rescale")
-		kit.Job(counts(counter().NumPartitions(n).Timeout(time.Hour)), dstream.WithRescale())
+		var notices []checkpoint.NoticeKind
+		kit.Job(counts(counter().NumPartitions(n).Timeout(time.Hour)), dstream.WithRescale(),
+			dstream.WithListener(dstream.Listener{Notice: func(n dstream.Notice) { notices = append(notices, n.Kind) }}))
 		kit.Tick(1)
+		require.Contains(t, notices, checkpoint.NoticeChange)
 		require.NoError(t, kit.Err())
 		require.Equal(t, want, milltest.StateTimes[string, int](kit, "counts"))
 		last := kit.Progress()[len(kit.Progress())-1]
@@ -44,14 +47,11 @@ func TestReport11PartitionCount(t *testing.T) {
 		kit.Restart()
 	}
 	// Without a number, the root's is taken.
-	var notices []checkpoint.NoticeKind
-	kit.Job(counts(counter()), dstream.WithParallelism(2),
-		dstream.WithListener(dstream.Listener{Notice: func(n dstream.Notice) { notices = append(notices, n.Kind) }}))
+	kit.Job(counts(counter()), dstream.WithParallelism(2))
 	in.Batch(keys...)
 	kit.Tick(1)
 	require.Equal(t, 4, stateNow(kit)["key7"])
 	require.Equal(t, 5, kit.Progress()[len(kit.Progress())-1].Operators[0].Partitions)
-	require.Contains(t, notices, checkpoint.NoticeStart)
 }
 
 // change is a job before and after a change of layout, types or operators.
