@@ -252,7 +252,15 @@ func (ssc *StreamingContext) checkpointFaults() (faults []*Fault) {
 			faults = append(faults, &Fault{Caller: n.caller, Call: "dstream." + n.kind, Err: err})
 		}
 		if n.name == "" {
-			fault(errors.New("the stateful operator has no name, and a checkpoint is set: call Named on its StateSpec"))
+			how := "call Named on its StateSpec"
+			switch n.kind {
+			case "MapWithState":
+			case "Keyed":
+				how = "it is an argument"
+			default:
+				how = "give it one by dstream.Name"
+			}
+			fault(fmt.Errorf("the stateful operator has no name, and a checkpoint is set: %s", how))
 		}
 		if err := n.op.storable(); err != nil {
 			fault(err)

@@ -295,3 +295,22 @@ func ExampleReduceByKeyAndWindowInverse() {
 	// 2s [{apple 7} {pear 11}]
 	// 3s [{pear 6}]
 }
+
+func ExampleUpdateStateByKey() {
+	play(3, func(ssc *dstream.StreamingContext) dstream.Stream[dstream.Pair[string, int]] {
+		return dstream.UpdateStateByKey(prices(ssc), func(values []int, state dstream.Option[int]) dstream.Option[int] {
+			if len(values) == 0 && state.OrElse(0) > 10 {
+				return dstream.None[int]() // enough of it
+			}
+			sum := state.OrElse(0)
+			for _, v := range values {
+				sum += v
+			}
+			return dstream.Some(sum)
+		}, onePartition, dstream.Name("sums"))
+	})
+	// Output:
+	// 1s [{apple 7} {pear 5}]
+	// 2s [{apple 7} {pear 11}]
+	// 3s [{apple 7}]
+}

@@ -16,6 +16,11 @@ type opConfig struct {
 	partitionsSet bool
 	partitioner   any // a Partitioner[K]
 	partitioned   bool
+
+	// Of updates alone.
+	initial, same       any // an iter.Seq2[K, S], a func(S, S) bool
+	initialSet, sameSet bool
+	ofUpdate            bool
 }
 
 // Name names an output, or an operator that moves records by key (ReduceByKey,
@@ -67,6 +72,9 @@ func readOptions(call string, opts []OpOption, takesName, takesPartitions bool) 
 		faults = append(faults, fmt.Errorf("Name does not apply to %s, whose name is an argument", call))
 	case c.nameSet && c.name == "":
 		faults = append(faults, errors.New("the name is empty: leave the option out to give none"))
+	}
+	if (c.initialSet || c.sameSet) && !c.ofUpdate {
+		faults = append(faults, fmt.Errorf("InitialState and SameState do not apply to %s", call))
 	}
 	switch {
 	case c.partitionsSet && !takesPartitions:

@@ -20,6 +20,7 @@ type MapWithStateDStream[K comparable, S, M any] struct {
 	*DStream[M]
 	op        interface{ checkpointInterval() *time.Duration }
 	snapshots func() *DStream[Pair[K, S]]
+	remembers bool // Checkpoint has it remembered, too
 }
 
 // StateSnapshots is the stream of all live keys with their state after each
@@ -31,13 +32,17 @@ const defaultCheckpointSlides = 10
 
 // Checkpoint is StateSpec.CheckpointInterval, said on the stream: the interval,
 // a positive multiple of the slide, of the operator's own state. Its outputs are
-// not checkpointed. It returns the stream.
+// not checkpointed. An UpdateStateByKey is also remembered for two intervals, as it
+// is in Spark. It returns the stream.
 func (s *MapWithStateDStream[K, S, M]) Checkpoint(interval time.Duration) *MapWithStateDStream[K, S, M] {
 	s.change("Checkpoint", func(n *node) error {
 		if err := positive(interval, "the checkpoint interval"); err != nil {
 			return err
 		}
 		*s.op.checkpointInterval() = interval
+		if s.remembers {
+			n.remember = max(n.remember, 2*interval)
+		}
 		return checkpointMultiple(interval, n.slide)
 	})
 	return s
