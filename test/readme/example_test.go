@@ -30,7 +30,7 @@ func job(ssc *dstream.StreamingContext) error {
 // Example has no output, so it is compiled and not run: it would wait for a Kafka.
 func Example() {
 	run := func(ctx context.Context) error {
-		err := dstream.Run(ctx, 10*time.Second, job)
+		err := dstream.Run(ctx, 10*time.Second, job, dstream.WithCheckpoint("ckpt"))
 		return err
 	}
 	_ = run
