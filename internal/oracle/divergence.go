@@ -24,6 +24,11 @@ func nullBatchRows(c *Case, batch int) (rows []Row, ok bool) {
 	switch c.Op {
 	case "mapWithState":
 		return nil, false
+	case "updateStateByKey": // what it gives of older state is recorded
+		if outs, err := c.OutputRows(); err == nil && batch < len(outs) && !outs[batch].Null {
+			return nil, false
+		}
+		return nil, true
 	case "window", "reduceByWindow", "countByWindow", "countByValueAndWindow", "reduceByKeyAndWindow", "groupByKeyAndWindow":
 		return nil, false // Spark's windows leave out what has no RDD
 	case "join", "leftOuterJoin", "rightOuterJoin", "fullOuterJoin", "cogroup", "transformWith":

@@ -30,6 +30,8 @@ func keyedReplayer(op string) replayer {
 		return replayRightOuterJoin
 	case "fullOuterJoin":
 		return replayFullOuterJoin
+	case "updateStateByKey":
+		return replayUpdateStateByKey
 	case "transformWith":
 		return replayTransformWith
 	}

@@ -48,7 +48,7 @@ func Group(c *Case) string {
 	switch {
 	case !hasStops(c):
 		return c.Op
-	case c.Op == "mapWithState":
+	case c.Op == "mapWithState" || c.Op == "updateStateByKey":
 		return c.Op + "/stops"
 	default:
 		return c.Op + "/uninterrupted"
