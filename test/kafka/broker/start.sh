@@ -9,6 +9,7 @@
 #   KAFKA_HEAP=512m        heap of each JVM
 #   KAFKA_PORT=            port of node 1 (else a free one from a random number in 20000-29999 on)
 #   KAFKA_PROPERTIES=      file appended to each server.properties
+#   KAFKA_LISTENERS=       more listeners of node 1, such as SASL_SSL://127.0.0.1:9093, with commas between
 #   KAFKA_READY_SECONDS=60 how long a broker may take to start
 set -euo pipefail
 # shellcheck source=lib.sh
@@ -47,8 +48,10 @@ if [ -s "$archive" ]; then jvm+=("-XX:SharedArchiveFile=$archive"); fi
 
 # configure NODE writes its server.properties. The times are short and the buffers small: it is a broker for tests.
 configure() {
-	local port=${ports[$1 - 1]} listeners roles=broker replicas=$((nodes < 3 ? 1 : 3))
-	listeners=PLAINTEXT://127.0.0.1:$port
+	local port=${ports[$1 - 1]} listeners advertised roles=broker replicas=$((nodes < 3 ? 1 : 3))
+	advertised=PLAINTEXT://127.0.0.1:$port
+	if [ "$1" = 1 ]; then advertised+=${KAFKA_LISTENERS:+,$KAFKA_LISTENERS}; fi
+	listeners=$advertised
 	if [ "$1" = 1 ]; then
 		roles=broker,controller
 		listeners+=,CONTROLLER://127.0.0.1:$controller
@@ -57,9 +60,9 @@ configure() {
 		node.id=$1
 		process.roles=$roles
 		listeners=$listeners
-		advertised.listeners=PLAINTEXT://127.0.0.1:$port
+		advertised.listeners=$advertised
 		controller.listener.names=CONTROLLER
-		listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+		listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL,SASL_PLAINTEXT:SASL_PLAINTEXT
 		controller.quorum.bootstrap.servers=127.0.0.1:$controller
 		log.dirs=$dir/node$1/data
 		auto.create.topics.enable=false
