@@ -1,6 +1,7 @@
 package kafkatest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"github.com/statemill/statemill/kafka"
 	"github.com/statemill/statemill/source"
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -44,6 +46,9 @@ func (r *rig) groupOffset(group, topic string) int64 {
 	q.Group = group
 	q.Topics = []kmsg.OffsetFetchRequestTopic{{Topic: topic, Partitions: []int32{0}}}
 	a, err := q.RequestWith(r.ctx, r.admin)
+	if errors.Is(err, kerr.CoordinatorNotAvailable) { // a broker that has just started
+		return -1
+	}
 	require.NoError(r, err)
 	for _, t := range a.Topics {
 		return t.Partitions[0].Offset

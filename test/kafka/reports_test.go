@@ -104,8 +104,12 @@ func TestInflation(t *testing.T) {
 
 // sums adds up the numbers of a topic.
 func (r *rig) sums(topic string, out **outputs[int], opts ...dstream.ContextOption) error {
+	return r.sumsOf(topic, out, nil, opts...)
+}
+
+func (r *rig) sumsOf(topic string, out **outputs[int], source []kafka.SourceOption, opts ...dstream.ContextOption) error {
 	return r.run(func(ssc *dstream.StreamingContext) error {
-		numbers := dstream.MapPairErr(r.stream(ssc, topic), func(x kafka.Record) (string, int, error) {
+		numbers := dstream.MapPairErr(r.stream(ssc, topic, source...), func(x kafka.Record) (string, int, error) {
 			n, err := strconv.Atoi(x.Text())
 			return "sum", n, err
 		})

@@ -32,13 +32,15 @@ type rig struct {
 
 // onEach runs a test on the embedded broker and on the real one, if there is one.
 func onEach(t *testing.T, test func(r *rig)) {
-	t.Run("embedded", func(t *testing.T) {
-		b, err := embedded.Start()
-		require.NoError(t, err)
-		t.Cleanup(b.Close)
-		test(newRig(t, b.Addr(), false))
-	})
+	t.Run("embedded", func(t *testing.T) { test(embeddedRig(t)) })
 	t.Run("real", func(t *testing.T) { test(realRig(t)) })
+}
+
+func embeddedRig(t *testing.T) *rig {
+	b, err := embedded.Start()
+	require.NoError(t, err)
+	t.Cleanup(b.Close)
+	return newRig(t, b.Addr(), false)
 }
 
 func realRig(t *testing.T) *rig {

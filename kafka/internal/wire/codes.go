@@ -60,7 +60,13 @@ func (e Error) Retriable() bool {
 type AlienError struct {
 	Addr string
 	Got  string // what it did
+	// Closed: it has only closed the connection, which a broker may do that goes down,
+	// and what stands before one that is away.
+	Closed bool
 }
+
+// Permanent says that trying again does not help.
+func (e *AlienError) Permanent() bool { return !e.Closed }
 
 func (e *AlienError) Error() string {
 	return fmt.Sprintf("the server at %s does not speak the Kafka protocol: %s: check the address, the port, and whether the listener wants TLS", e.Addr, e.Got)

@@ -200,19 +200,19 @@ func (c *Conn) exchange(ctx context.Context, request []byte, most int) ([]byte, 
 	var head [8]byte
 	if n, err := io.ReadFull(c.net, head[:]); err != nil {
 		if n > 0 && errors.Is(err, io.ErrUnexpectedEOF) && c.versions == nil {
-			return nil, &AlienError{c.addr, fmt.Sprintf("it answered %q", head[:n])}
+			return nil, &AlienError{Addr: c.addr, Got: fmt.Sprintf("it answered %q", head[:n])}
 		}
 		if n == 0 && errors.Is(err, io.EOF) && c.versions == nil {
-			return nil, &AlienError{c.addr, "it closed the connection at the first request"}
+			return nil, &AlienError{Addr: c.addr, Got: "it closed the connection at the first request", Closed: true}
 		}
 		return nil, err
 	}
 	size := int(int32(binary.BigEndian.Uint32(head[:]))) - 4
 	if id := int32(binary.BigEndian.Uint32(head[4:])); id != c.last {
-		return nil, &AlienError{c.addr, fmt.Sprintf("it answered %q", head[:])}
+		return nil, &AlienError{Addr: c.addr, Got: fmt.Sprintf("it answered %q", head[:])}
 	}
 	if size < 0 {
-		return nil, &AlienError{c.addr, fmt.Sprintf("its answer has the impossible length %d", size+4)}
+		return nil, &AlienError{Addr: c.addr, Got: fmt.Sprintf("its answer has the impossible length %d", size+4)}
 	}
 	if size > most {
 		return nil, &SizeError{Addr: c.addr, Size: size, Most: most}
@@ -266,7 +266,7 @@ func (e *SizeError) Error() string {
 func (c *Conn) learn(ctx context.Context) error {
 	b, err := c.call(ctx, c.begin(keyAPIVersions, 0, false), 1<<20)
 	if size := (*SizeError)(nil); errors.As(err, &size) {
-		return &AlienError{c.addr, "its first answer has an impossible length"}
+		return &AlienError{Addr: c.addr, Got: "its first answer has an impossible length"}
 	}
 	if err != nil {
 		return err
@@ -281,7 +281,7 @@ func (c *Conn) learn(ctx context.Context) error {
 		c.versions[key] = [2]int16{r.i16(), r.i16()}
 	}
 	if r.bad || len(c.versions) == 0 {
-		return &AlienError{c.addr, fmt.Sprintf("it answered %q", bytes.TrimSpace(b[:min(len(b), 32)]))}
+		return &AlienError{Addr: c.addr, Got: fmt.Sprintf("it answered %q", bytes.TrimSpace(b[:min(len(b), 32)]))}
 	}
 	return nil
 }
@@ -289,5 +289,5 @@ func (c *Conn) learn(ctx context.Context) error {
 // cut is an answer that ends too soon.
 func (c *Conn) cut(what string) error {
 	c.broken = true
-	return &AlienError{c.addr, "its answer to " + what + " is cut"}
+	return &AlienError{Addr: c.addr, Got: "its answer to " + what + " is cut"}
 }

@@ -83,9 +83,53 @@ func answers() (metadata12, metadata5, offsets, fetch []byte) {
 	return metadata12, metadata5, offsets, fetch
 }
 
+// committed is a good answer to OffsetCommit.
+var committed = []byte{0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 't', 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0}
+
+func TestOffsetCommit(t *testing.T) {
+	offsets := []GroupOffset{{TopicPartition{"t", 0}, 7, ""}, {TopicPartition{"t", 1}, 8, "x"}, {TopicPartition{"u", 0}, 9, ""}}
+	require.NoError(t, speaking(t, 5, committed).OffsetCommit(t.Context(), "g", offsets))
+	refused := append([]byte{}, committed...)
+	refused[len(refused)-1] = 25
+	err := speaking(t, 5, refused).OffsetCommit(t.Context(), "g", offsets)
+	require.ErrorIs(t, err, UnknownMember)
+	require.ErrorContains(t, err, `topic "t" partition 1`)
+	old := speaking(t, 5, committed[4:])
+	old.versions[keyOffsetCommit] = [2]int16{0, 2} // without a throttle time
+	require.NoError(t, old.OffsetCommit(t.Context(), "g", offsets))
+	older := speaking(t, 5)
+	older.versions[keyOffsetCommit] = [2]int16{0, 1}
+	require.ErrorContains(t, older.OffsetCommit(t.Context(), "g", offsets), "OffsetCommit")
+}
+
+// TestClosedAtOnce: it may be a broker that goes down.
+func TestClosedAtOnce(t *testing.T) {
+	here, there := net.Pipe()
+	c := &Conn{addr: "test:1", timeout: time.Second, net: here, owner: here}
+	go func() {
+		there.Read(make([]byte, 100))
+		there.Close()
+	}()
+	err := c.learn(t.Context())
+	var alien *AlienError
+	require.ErrorAs(t, err, &alien)
+	require.False(t, alien.Permanent())
+	require.True(t, (&AlienError{}).Permanent())
+}
+
+func TestAllTopics(t *testing.T) {
+	m12, m5, _, _ := answers()
+	for version, body := range map[int16][]byte{12: m12, 5: m5} {
+		m, err := speaking(t, version, body).Metadata(t.Context(), nil)
+		require.NoError(t, err)
+		require.Len(t, m.Topics, 1)
+		require.False(t, m.Topics[0].Internal)
+	}
+}
+
 func speaking(t *testing.T, metadata int16, bodies ...[]byte) *Conn {
 	c := canned(t, bodies...)
-	c.versions = map[int16][2]int16{1: {4, 17}, 2: {1, 10}, 3: {0, metadata}}
+	c.versions = map[int16][2]int16{1: {4, 17}, 2: {1, 10}, 3: {0, metadata}, keyOffsetCommit: {2, 9}}
 	return c
 }
 
@@ -130,6 +174,7 @@ func TestCutAnswers(t *testing.T) {
 		"metadata 12": {12, m12, func(c *Conn) error { _, err := c.Metadata(t.Context(), []string{"t"}); return err }},
 		"metadata 5":  {5, m5, func(c *Conn) error { _, err := c.Metadata(t.Context(), []string{"t"}); return err }},
 		"offsets":     {5, offsets, func(c *Conn) error { _, err := c.ListOffsets(t.Context(), Latest, false, nil); return err }},
+		"commit": {5, committed, func(c *Conn) error { return c.OffsetCommit(t.Context(), "g", nil) }},
 		"fetch": {5, fetch, func(c *Conn) error {
 			_, err := c.Fetch(t.Context(), FetchRequest{TopicPartition: TopicPartition{"t", 3}, MaxAnswer: 1000})
 			return err

@@ -1,0 +1,180 @@
+package kafkatest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand"
+	"net"
+	"testing"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/statemill/statemill/dstream"
+	"github.com/statemill/statemill/kafka"
+	"github.com/statemill/statemill/source"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/goleak"
+)
+
+// through lets a client reach every broker through the proxy.
+func (r *rig) through(p *proxy) kafka.SourceOption {
+	return kafka.Dialer(&kafkago.Dialer{DialFunc: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, p.at())
+	}})
+}
+
+// behind is a rig of one embedded broker and a proxy before it.
+func behind(t *testing.T, count int) (r *rig, p *proxy, topic string, sum int) {
+	r = embeddedRig(t)
+	p = newProxy(t, r.addr)
+	topic = r.topic(4)
+	var records []*kgo.Record
+	for i := range count {
+		records = append(records, value(int32(i%4), fmt.Sprint(i)))
+		sum += i
+	}
+	r.produce(r.client(kgo.ProducerBatchCompression(kgo.NoCompression())), topic, records...)
+	return r, p, topic, sum
+}
+
+// TestFaultsBetween: whatever happens to answers on their way, each record is counted
+// once; the process goes on. // report 28
+func TestFaultsBetween(t *testing.T) {
+	for name, what := range map[string]fault{"cut": cut, "half": half, "delay": delay, "silence": silence} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it waits for timeouts
+			const count = 8000
+			r, p, topic, sum := behind(t, count)
+			every := 7
+			if what == silence {
+				every = 40
+			}
+			random := rand.New(rand.NewSource(1))
+			p.set(func(n int) fault {
+				if n > 3 && random.Intn(every) == 0 {
+					return what
+				}
+				return pass
+			})
+			var out *outputs[int]
+			require.NoError(r, r.sumsThrough(p, topic, &out))
+			require.Len(r, out.all, count)
+			require.Equal(r, sum, out.all[count-1])
+		})
+	}
+}
+
+// sumsThrough is sums, with short timeouts.
+func (r *rig) sumsThrough(p *proxy, topic string, out **outputs[int], opts ...kafka.SourceOption) error {
+	return r.sumsOf(topic, out, append(opts, r.through(p), kafka.RequestTimeout(200*time.Millisecond),
+		kafka.RetryFor(20*time.Second), kafka.FetchMaxBytes(4<<10)), dstream.WithMaxRecordsPerBatch(2000))
+}
+
+// TestBrokerAwayInMidBatch: all connections end, new ones too for a while; the job goes
+// on by itself, each record counted once. // report 28
+func TestBrokerAwayInMidBatch(t *testing.T) {
+	const count = 8000
+	r, p, topic, sum := behind(t, count)
+	p.set(func(n int) fault {
+		if n == 12 {
+			go func() {
+				p.drop(true)
+				time.AfterFunc(500*time.Millisecond, func() { p.drop(false) })
+			}()
+		}
+		return pass
+	})
+	var out *outputs[int]
+	require.NoError(r, r.sumsThrough(p, topic, &out))
+	require.Len(r, out.all, count)
+	require.Equal(r, sum, out.all[count-1])
+}
+
+// TestBrokerAwayForGood: for longer than the limits: the run ends with the cause, and
+// was unhealthy before. // report 28, report 38
+func TestBrokerAwayForGood(t *testing.T) {
+	r, p, topic, _ := behind(t, 8000)
+	p.set(func(n int) fault {
+		if n == 12 {
+			go p.drop(true)
+		}
+		return pass
+	})
+	told := make(chan source.Notice, 100)
+	err := r.run(func(ssc *dstream.StreamingContext) error {
+		collect(r.stream(ssc, topic, r.through(p), kafka.RequestTimeout(200*time.Millisecond), kafka.RetryFor(300*time.Millisecond),
+			kafka.FetchMaxBytes(4<<10), kafka.StallAfter(100*time.Millisecond), kafka.OnNotice(func(n source.Notice) { told <- n })))
+		return nil
+	}, dstream.WithMaxRecordsPerBatch(2000), dstream.WithIORetry(time.Second))
+	require.ErrorContains(r, err, topic)
+	require.True(r, errorsIsNet(err), "%v wraps the cause", err)
+	require.Regexp(r, "stalled|no batch could be planned", (<-told).Text)
+}
+
+// errorsIsNet says that the network is the cause.
+func errorsIsNet(err error) bool {
+	var op net.Error
+	return errors.As(err, &op) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// TestGarbageBetween: what is damaged on its way is told by name, and nothing of it
+// counts; the data is as good as before.
+func TestGarbageBetween(t *testing.T) {
+	r, p, topic, sum := behind(t, 2000)
+	for at := 1; at <= 12; at++ {
+		p.set(func(n int) fault {
+			if n == at {
+				return garbage
+			}
+			return pass
+		})
+		var out *outputs[int]
+		if err := r.sumsThrough(p, topic, &out, kafka.RetryFor(time.Second)); err != nil {
+			require.NotContains(r, err.Error(), "panic")
+			for i := 1; i < len(out.all); i++ {
+				require.Greater(r, out.all[i], out.all[i-1])
+			}
+			continue
+		}
+		require.Equal(r, sum, out.all[len(out.all)-1], "answer %d", at)
+	}
+}
+
+// TestStopWhileSilent: a broker that takes requests and never answers does not hold up
+// the stop of a run, and no goroutine stays, however often. // report 27
+func TestStopWhileSilent(t *testing.T) {
+	r, p, topic, _ := behind(t, 100)
+	before := goleak.IgnoreCurrent()
+	for i := range 100 {
+		after := 3 + i%9
+		silent := make(chan bool, 100)
+		p.set(func(n int) fault {
+			if n >= after {
+				silent <- true
+				return silence
+			}
+			return pass
+		})
+		ctx, cancel := context.WithCancel(r.ctx)
+		go func() { <-silent; cancel() }()
+		began := time.Now()
+		opts := []kafka.SourceOption{r.through(p), kafka.RequestTimeout(time.Hour), kafka.RetryFor(time.Hour)}
+		if i%20 == 0 { // a mirror has half a second to bring the last offsets
+			opts = append(opts, kafka.Group("g"))
+		}
+		err := dstream.Run(ctx, 20*time.Millisecond, func(ssc *dstream.StreamingContext) error {
+			collect(r.stream(ssc, topic, opts...))
+			return nil
+		}, dstream.WithStopTimeout(20*time.Millisecond))
+		if err != nil {
+			require.NotContains(r, err.Error(), "panic")
+		}
+		cancel()
+		require.Less(r, time.Since(began), 5*time.Second)
+		p.drop(false)
+	}
+	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"))
+}
