@@ -73,6 +73,7 @@ var table = []Break{
 	{Name: "consumers-not-kept", Package: "dstream", Test: "TestEachFunctionRunsOnce"},
 	{Name: "duplicate-passes", Package: "dstream", Test: "TestDuplicatesAndGaps"},
 	{Name: "initial-not-durable", Package: "dstream", Test: "TestInitialStateIsDurable"},
+	{Name: "low-rate-is-no-limit", Package: "dstream", Test: "TestReport36Rates"},
 	{Name: "memory-not-limited", Package: "dstream", Test: "TestStateMemoryLimit"},
 	{Name: "positions-not-restored", Package: "dstream", Test: "TestRedeliveryAfterARestart"},
 	{Name: "output-recompute", Package: "dstream", Test: "TestRetriedOutputComputesNothing"},
@@ -88,7 +89,7 @@ var table = []Break{
 	{Name: "loss-not-counted", Package: "kafka", Test: "TestContinueOnLoss"},
 	{Name: "mirror-goes-back", Package: "test/kafka", Test: "TestGroupNeverGoesBack/embedded"},
 	{Name: "new-partition-from-end", Package: "kafka", Test: "TestNewPartitions"},
-	{Name: "skipped-markers-lost", Package: "kafka", Test: "TestReadAheadIsNoPlan"},
+	{Name: "skipped-markers-lost", Package: "kafka/internal/batch", Test: "TestMarkersBelowTheOffset"},
 	{Name: "wait-for-last-record", Package: "kafka", Test: "TestEndIsAPosition"},
 
 	{Name: "aborted-pass", Package: "kafka/internal/batch", Test: "TestTransactions"},

@@ -361,3 +361,37 @@ func TestNoAllocationPerRecord(t *testing.T) {
 		}
 	}))
 }
+
+func TestWholeAndFrom(t *testing.T) {
+	one, two, hole := batchtest.Values(0, "a"), batchtest.Values(1, "b", "c"), batchtest.Empty(3, 9)
+	data := join(one, two, hole)
+	whole, next := Whole(append(bytes.Clone(data), data[:70]...))
+	require.Equal(t, data, whole)
+	require.EqualValues(t, 10, next)
+	whole, next = Whole(data[:30])
+	require.Empty(t, whole)
+	require.EqualValues(t, -1, next)
+	require.Equal(t, data, From(data, 0))
+	require.Equal(t, join(two, hole), From(data, 1))
+	require.Equal(t, join(two, hole), From(data, 2), "a batch that is begun")
+	require.Equal(t, hole.Append(nil), From(data, 9))
+	require.Empty(t, From(data, 10))
+}
+
+// TestMarkersBelowTheOffset: a decoder that begins in the middle of an answer knows which
+// transactions have ended before.
+func TestMarkersBelowTheOffset(t *testing.T) {
+	txn := func(base int64, v string) batchtest.Batch {
+		x := batchtest.Values(base, v)
+		x.Producer, x.Txn = 7, true
+		return x
+	}
+	data := join(txn(0, "a"), batchtest.Marker(1, 7, false), txn(2, "b"), batchtest.Marker(3, 7, true))
+	var d Decoder
+	d.Reset(data, 2, true, []Aborted{{Producer: 7, First: 0}}, 1<<20)
+	var r Record
+	more, err := d.Next(&r)
+	require.NoError(t, err)
+	require.True(t, more)
+	require.Equal(t, "b", string(r.Value))
+}

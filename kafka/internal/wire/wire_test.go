@@ -174,7 +174,7 @@ func TestCutAnswers(t *testing.T) {
 		"metadata 12": {12, m12, func(c *Conn) error { _, err := c.Metadata(t.Context(), []string{"t"}); return err }},
 		"metadata 5":  {5, m5, func(c *Conn) error { _, err := c.Metadata(t.Context(), []string{"t"}); return err }},
 		"offsets":     {5, offsets, func(c *Conn) error { _, err := c.ListOffsets(t.Context(), Latest, false, nil); return err }},
-		"commit": {5, committed, func(c *Conn) error { return c.OffsetCommit(t.Context(), "g", nil) }},
+		"commit":      {5, committed, func(c *Conn) error { return c.OffsetCommit(t.Context(), "g", nil) }},
 		"fetch": {5, fetch, func(c *Conn) error {
 			_, err := c.Fetch(t.Context(), FetchRequest{TopicPartition: TopicPartition{"t", 3}, MaxAnswer: 1000})
 			return err
