@@ -10,7 +10,7 @@
 // -remember must be longer than producers go on trying.
 //
 //	go run ./examples/dedup
-//	go run ./examples/dedup -checkpoint /tmp/dedup -interval 1s   # Ctrl-C, and again
+//	go run ./examples/dedup -checkpoint /tmp/dedup -interval 1s -remember 5s   # Ctrl-C, and again
 //
 // The deliveries are a small script, one list a batch, so that the program needs
 // nothing and ends by itself. With -checkpoint what it remembers and where it is
