@@ -101,8 +101,12 @@ func TestReadAheadFails(t *testing.T) {
 	s := open(t, b, nil)
 	for i := range 10 {
 		b.mu.Lock()
-		b.fault = func(key int16, n int) (int16, string) {
-			if key == 1 && n%2 == 0 {
+		fetches := 0
+		b.fault = func(key int16, _ int) (int16, string) {
+			if key != 1 {
+				return 0, ""
+			}
+			if fetches++; fetches%2 == 0 {
 				return []int16{1, 6, 0, 0}[i%4], []string{"", "", "close", "half"}[i%4]
 			}
 			return 0, ""

@@ -363,7 +363,7 @@ func TestNoAllocationPerRecord(t *testing.T) {
 }
 
 func TestWholeAndFrom(t *testing.T) {
-	one, two, hole := batchtest.Values(0, "a"), batchtest.Values(1, "b", "c"), batchtest.Empty(3, 9)
+	one, two, hole := bt.Values(0, "a"), bt.Values(1, "b", "c"), bt.Empty(3, 9)
 	data := join(one, two, hole)
 	whole, next := Whole(append(bytes.Clone(data), data[:70]...))
 	require.Equal(t, data, whole)
@@ -381,12 +381,12 @@ func TestWholeAndFrom(t *testing.T) {
 // TestMarkersBelowTheOffset: a decoder that begins in the middle of an answer knows which
 // transactions have ended before.
 func TestMarkersBelowTheOffset(t *testing.T) {
-	txn := func(base int64, v string) batchtest.Batch {
-		x := batchtest.Values(base, v)
+	txn := func(base int64, v string) bt.Batch {
+		x := bt.Values(base, v)
 		x.Producer, x.Txn = 7, true
 		return x
 	}
-	data := join(txn(0, "a"), batchtest.Marker(1, 7, false), txn(2, "b"), batchtest.Marker(3, 7, true))
+	data := join(txn(0, "a"), bt.Marker(1, 7, false), txn(2, "b"), bt.Marker(3, 7, true))
 	var d Decoder
 	d.Reset(data, 2, true, []Aborted{{Producer: 7, First: 0}}, 1<<20)
 	var r Record
