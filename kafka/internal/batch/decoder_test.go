@@ -365,7 +365,7 @@ func TestNoAllocationPerRecord(t *testing.T) {
 func TestWholeAndFrom(t *testing.T) {
 	one, two, hole := bt.Values(0, "a"), bt.Values(1, "b", "c"), bt.Empty(3, 9)
 	data := join(one, two, hole)
-	whole, next := Whole(append(bytes.Clone(data), data[:70]...))
+	whole, next := Whole(append(bytes.Clone(data), data[:60]...))
 	require.Equal(t, data, whole)
 	require.EqualValues(t, 10, next)
 	whole, next = Whole(data[:30])
