@@ -77,7 +77,6 @@ type txn struct {
 }
 
 type logEntry struct {
-	fence uint64
 	term  uint64
 	run   string
 	mem   *sink.Memory // nil in a fence
