@@ -77,10 +77,10 @@ type txn struct {
 }
 
 type logEntry struct {
-	term  uint64
-	run   string
-	mem   *sink.Memory // nil in a fence
-	rows  []Row
+	term uint64
+	run  string
+	mem  *sink.Memory // nil in a fence
+	rows []Row
 }
 
 // NewServer makes an empty system.
