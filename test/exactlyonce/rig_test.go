@@ -17,6 +17,7 @@ import (
 	"github.com/statemill/statemill/internal/clock"
 	"github.com/statemill/statemill/internal/harness"
 	"github.com/statemill/statemill/internal/oracle"
+	"github.com/statemill/statemill/kafka/embedded"
 	"github.com/statemill/statemill/sink"
 	"github.com/statemill/statemill/sinktest"
 	"github.com/statemill/statemill/vfs"
@@ -35,23 +36,30 @@ type world struct {
 	disk    *vfs.Mem // nil: objects
 	objects *vfs.Objects
 	kafka   *sinktest.Server
-	kinds   string // which sinks the job has: "a", "b", "k"
+	kinds   string           // which sinks the job has: "a", "b", "k", "q"
+	broker  *embedded.Broker // for q
 	// tag is what the job's function adds to its output, by life.
-	tag   func(life int) string
-	lives int
-	now   time.Time
-	calls map[string]int // of the job's function, by life, epoch's record and word
-	mu    sync.Mutex
+	tag func(life int) string
+	// grow is how much a word adds to its count, by life; nil is 1.
+	grow   func(life int) int
+	folder string // the checkpoint's folder
+	lives  int
+	now    time.Time
+	calls  map[string]int // of the job's function, by life, epoch's record and word
+	mu     sync.Mutex
 }
 
 func newWorld(t testing.TB, kinds string, disk bool) *world {
-	w := &world{TB: t, kafka: sinktest.NewServer(sinktest.Kafka), kinds: kinds, now: zero}
+	w := &world{TB: t, kafka: sinktest.NewServer(sinktest.Kafka), kinds: kinds, now: zero, folder: "ckpt"}
 	if disk {
 		w.disk = vfs.NewMem()
 		require.NoError(t, w.disk.MkdirAll("/w"))
 		require.NoError(t, w.disk.SyncDir("/"))
 	} else {
 		w.objects = vfs.NewObjects()
+	}
+	if strings.Contains(kinds, "q") {
+		w.startBroker()
 	}
 	return w
 }
@@ -104,7 +112,7 @@ func (w *world) life(in *vfs.Faults, opts ...dstream.ContextOption) *life {
 	tag := fmt.Sprint("life", l.n)
 	base := []dstream.ContextOption{
 		dstream.WithClock(l.clock), dstream.WithHarness(l.h), dstream.WithParallelism(1), dstream.WithIORetry(0),
-		dstream.WithCheckpointStore(w.store("ckpt", tag, in), dstream.SnapshotEvery(2)),
+		dstream.WithCheckpointStore(w.store(w.folder, tag, in), dstream.SnapshotEvery(2)),
 		dstream.WithListener(dstream.Listener{
 			BatchCompleted: func(p dstream.Progress) { l.at(p.Batch.Epoch) },
 			Notice: func(n dstream.Notice) {
@@ -138,6 +146,9 @@ func (l *life) job(tag string) {
 	ones := dstream.MapPair(words, func(w string) (string, int) { return w, 1 })
 	counts := dstream.MapWithState(ones, dstream.Function(
 		func(w string, one dstream.Option[int], s *dstream.State[int]) dstream.Pair[string, int] {
+			if l.w.grow != nil {
+				one = dstream.Some(one.OrElse(0) * l.w.grow(l.n))
+			}
 			s.Update(s.OrElse(0) + one.OrElse(0))
 			return dstream.KV(w, s.Get())
 		}).Named("counts").NumPartitions(2))
@@ -160,6 +171,9 @@ func (l *life) job(tag string) {
 	}
 	if strings.Contains(l.w.kinds, "k") {
 		dstream.Output(totals, "topic", sink.Sink[string]{Unit: l.w.kafka.Unit("k", l.in), Target: "totals", Encode: sink.Text[string]})
+	}
+	if strings.Contains(l.w.kinds, "q") {
+		l.queue(totals)
 	}
 	if strings.Contains(l.w.kinds, "b") {
 		dstream.Output(totals, "more", sink.Lines(sink.NewFiles("b", l.w.store("out", tag, l.in)), sink.Text[string]))
@@ -220,7 +234,11 @@ func (w *world) sees() string {
 		topic = append(topic, fmt.Sprintf("k %d %s/%d %s", row.Epoch, row.Part.Output, row.Part.Index, row.Data))
 	}
 	slices.Sort(topic) // parts of an epoch come in any order
-	return strings.Join(append(list, topic...), "\n")
+	list = append(list, topic...)
+	if w.broker != nil {
+		list = append(list, w.queued()...)
+	}
+	return strings.Join(list, "\n")
 }
 
 // sorted sorts lines.
