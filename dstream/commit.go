@@ -98,6 +98,9 @@ func (r *run) report() Progress {
 	p.SchedulingDelay = e.began.Sub(e.batch.Time)
 	p.ProcessingDelay = e.lap.Sub(e.began)
 	p.TotalDelay = p.SchedulingDelay + p.ProcessingDelay
+	for i, in := range r.inputs {
+		in.pressure.batchDone(e.lap, p.Sources[i].InputRows, p.ProcessingDelay, p.SchedulingDelay)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p.SkippedTicks, p.Queued = int64(r.ticks.Skipped), r.ticks.Queued

@@ -147,6 +147,7 @@ func (ssc *StreamingContext) validate(at string) error {
 	faults = append(faults, ssc.checkpointFaults()...)
 	faults = append(faults, ssc.sinkFaults()...)
 	faults = append(faults, ssc.endFaults(at)...)
+	faults = append(faults, ssc.rateFaults()...)
 	if len(faults) == 0 {
 		return nil
 	}

@@ -33,6 +33,7 @@ func (d *durable) redo() error {
 		if p == nil {
 			p = &source.Plan{} // a source that the plan does not know
 		}
+		in.retries, in.limit, in.rate = 0, 0, 0 // planned under those of another run
 		if err := in.begin(*p); err != nil {
 			return fmt.Errorf("%s: source %q: %w", checkpoint.PlanName(d.start.Pending.Epoch), in.name(), err)
 		}

@@ -60,6 +60,8 @@ func (r *run) plan() (name string, err error) {
 	for _, in := range r.inputs {
 		attempt := 0
 		in.retries = 0
+		limits := in.pressure.bound(limits, r.ssc.cfg.interval)
+		in.limit, in.rate = limits.Records, in.pressure.inForce()
 		err := r.retry(ctx, in, func() error {
 			if r.harness != nil {
 				attempt++

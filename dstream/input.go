@@ -37,6 +37,10 @@ type input struct {
 	plan    source.Plan
 	reads   []rangeRead
 	retries int64
+	limit   int64   // records that the plan could have, 0: no limit
+	rate    float64 // by which backpressure bound the plan, 0: it did not
+
+	pressure *pressure // nil without backpressure
 }
 
 // rangeRead is what the last successful read of a range found.
@@ -103,7 +107,7 @@ func (in *input) commit() {
 
 // progress sums up what the batch read.
 func (in *input) progress() SourceProgress {
-	p := SourceProgress{Name: in.name(), Retries: in.retries, Ranges: make([]RangeProgress, len(in.plan.Ranges))}
+	p := SourceProgress{Name: in.name(), Retries: in.retries, Limit: in.limit, Rate: in.rate, Ranges: make([]RangeProgress, len(in.plan.Ranges))}
 	for i, r := range in.plan.Ranges {
 		got := in.reads[i]
 		p.InputRows += got.rows

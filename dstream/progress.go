@@ -89,8 +89,14 @@ type Phases struct{ Plan, Compute, Output, Commit time.Duration }
 
 // SourceProgress is one source's part of a batch.
 type SourceProgress struct {
-	Name       string
-	InputRows  int64
+	Name      string
+	InputRows int64
+	// Rate is what backpressure allowed the batch's plan, in records per second; 0
+	// without it, and for an epoch that an earlier run had planned.
+	Rate float64
+	// Limit is the most records that the plan could have, by Rate and
+	// WithMaxRecordsPerBatch; 0: no limit, or planned by an earlier run.
+	Limit      int64
 	Ranges     []RangeProgress
 	Duplicates int64 // records below the expected offset, dropped
 	Gaps       int64 // offsets that no record had

@@ -94,6 +94,7 @@ func newRun(ssc *StreamingContext) *run {
 		switch {
 		case !n.live:
 		case n.src != nil:
+			n.src.pressure = c.newPressure()
 			r.inputs = append(r.inputs, n.src)
 		case n.op != nil:
 			r.ops = append(r.ops, n)
