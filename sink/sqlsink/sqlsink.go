@@ -79,8 +79,8 @@ func (u *Unit) Fence(ctx context.Context, f sink.Fence) error {
 	if err := u.table(ctx); err != nil {
 		return u.wrap("make the table "+u.cfg.table, err)
 	}
-	_, err := u.db.ExecContext(ctx, u.sql("INSERT INTO %s (root, unit, fence, run, epoch, term, output, digest) "+
-		"VALUES (?, ?, 0, '', 0, 0, '', '') ON CONFLICT (root, unit) DO NOTHING"), f.Root, u.name)
+	fresh, err := changed(u.db.ExecContext(ctx, u.sql("INSERT INTO %s (root, unit, fence, run, epoch, term, output, digest) "+
+		"VALUES (?, ?, 0, '', 0, 0, '', '') ON CONFLICT (root, unit) DO NOTHING"), f.Root, u.name))
 	if err != nil {
 		return u.wrap("fence", err)
 	}
@@ -102,7 +102,19 @@ func (u *Unit) Fence(ctx context.Context, f sink.Fence) error {
 	}
 	u.fence = &f
 	u.generation++
+	if fresh == 1 && f.Notice != nil {
+		u.tell(ctx, f)
+	}
 	return nil
+}
+
+// tell tells the user whose rows are there already. It is no reason to fail.
+func (u *Unit) tell(ctx context.Context, f sink.Fence) {
+	var others int64
+	err := u.db.QueryRowContext(ctx, u.sql("SELECT COUNT(*) FROM %s WHERE unit = ? AND root <> ? AND epoch > 0"), u.name, f.Root).Scan(&others)
+	if err == nil && others > 0 {
+		f.Notice(fmt.Sprintf("the checkpoint root is new here and starts anew; other roots that have written: %d", others))
+	}
 }
 
 // table makes the table if it is not there. A user who may not make tables can have

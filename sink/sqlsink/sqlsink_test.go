@@ -197,3 +197,17 @@ func TestDatabaseAway(t *testing.T) {
 	require.ErrorIs(t, err, s.ping)
 	require.ErrorContains(t, err, "sink out: make the table statemill_sinks")
 }
+
+// The user is told when a root is new where others have written, once.
+func TestNoticeOfOtherRoots(t *testing.T) {
+	s := newServer()
+	u := unit(t, s, nil, 1)
+	tx, m := write(t, u, 1, "put by $1", "x")
+	require.NoError(t, tx.Commit(t.Context(), m))
+	var said []string
+	for range 2 {
+		require.NoError(t, u.Fence(t.Context(), sink.Fence{Root: "fork", Run: "run", Term: 1, Notice: func(text string) { said = append(said, text) }}))
+	}
+	require.Len(t, said, 1)
+	require.Contains(t, said[0], "other roots that have written: 1")
+}
