@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"fmt"
+	"io"
 	"iter"
-	"log"
 	"maps"
 	"strconv"
 	"strings"
@@ -58,15 +59,15 @@ func orders(ssc *dstream.StreamingContext) *dstream.DStream[order] {
 	return dstream.MapErr(records, kafka.Values(kafka.JSON[order]()))
 }
 
-func logRanges(p dstream.Progress) {
-	for _, src := range p.Sources {
-		for _, r := range src.Ranges {
-			log.Printf("batch %d: %s %s [%d, %d)", p.Batch.Epoch, src.Name, r.Partition, r.From, r.Until)
+func logRanges(w io.Writer) dstream.ContextOption {
+	return dstream.WithListener(dstream.Listener{BatchCompleted: func(p dstream.Progress) {
+		for _, src := range p.Sources {
+			for _, r := range src.Ranges {
+				fmt.Fprintf(w, "batch %d: %s %s [%d, %d)\n", p.Batch.Epoch, src.Name, r.Partition, r.From, r.Until)
+			}
 		}
-	}
+	}})
 }
-
-var withLog = dstream.WithListener(dstream.Listener{BatchCompleted: logRanges})
 
 func writeTotals(counts dstream.Stream[total], db *sql.DB) {
 	table := sqlsink.New("totals", db, sqlsink.PostgreSQL)
@@ -82,10 +83,13 @@ func publishTotals(counts dstream.Stream[total]) {
 	}))
 }
 
-func report(counts dstream.Stream[total]) {
+func report(counts dstream.Stream[total], w io.Writer) {
 	dstream.ForeachRDD(counts, func(ctx context.Context, b dstream.Batch, r *dstream.RDD[total]) error {
 		top, err := rdd.Top(ctx, r, 3, func(a, b total) int { return cmp.Compare(a.Value, b.Value) })
-		log.Printf("epoch %d of %v: %v", b.Epoch, b.Time, top)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(w, "epoch %d of %v: %v\n", b.Epoch, b.Time, top)
 		return err
 	}, dstream.Name("report"))
 }
@@ -131,7 +135,7 @@ func TestWordCountForgetsAndSurvives(t *testing.T) {
 	require.Equal(t, map[string]int{"be": 3}, milltest.State[string, int](kit, "counts"))
 }
 
-func takeOver(ssc *dstream.StreamingContext, totals iter.Seq2[string, int], until map[kafka.TopicPartition]int64) *dstream.MapWithStateDStream[string, int, total] {
+func takeOver(ssc *dstream.StreamingContext, totals iter.Seq2[string, int], until map[kafka.TopicPartition]int64) dstream.Stream[total] {
 	lines := kafka.DirectStream(ssc, "lines", kafka.Brokers("localhost:9092"), kafka.Topics("lines"), kafka.FromOffsets(until))
 	ones := dstream.MapPair(lines, func(r kafka.Record) (string, int) { return r.Text(), 1 })
 	return dstream.MapWithState(ones, dstream.Function(
@@ -143,7 +147,7 @@ func takeOver(ssc *dstream.StreamingContext, totals iter.Seq2[string, int], unti
 }
 
 // What needs a Kafka or a database is compiled, not run.
-var _ = []any{runWordCount, withLog, writeTotals, publishTotals}
+var _ = []any{runWordCount, writeTotals, publishTotals}
 
 // streamOf runs a job of the page over totals, and gives what it made of them.
 func streamOf[T any](t *testing.T, interval time.Duration, batches [][]total, job func(ssc *dstream.StreamingContext, in dstream.Stream[total]) dstream.Stream[T]) [][]T {
@@ -163,12 +167,13 @@ func TestWordCountTellsWhatItForgets(t *testing.T) {
 }
 
 func TestOrdersAreNamedAndReported(t *testing.T) {
+	var log strings.Builder
 	kit := milltest.New(t, time.Second, func(ssc *dstream.StreamingContext) error {
 		all := named(ssc, orders(ssc))
 		dstream.Print(all, 0, dstream.Name("named"))
-		report(dstream.Map(all, func(p dstream.Pair[string, orderName]) total { return dstream.KV(p.Key, int(p.Value.Left.Cents)) }))
+		report(dstream.Map(all, func(p dstream.Pair[string, orderName]) total { return dstream.KV(p.Key, int(p.Value.Left.Cents)) }), &log)
 		return nil
-	}, withLog)
+	}, logRanges(&log))
 	milltest.Input[kafka.Record](kit, "orders").Batch(
 		kafka.Record{Value: []byte(`{"ID":"1","Product":"ap","Cents":50}`)},
 		kafka.Record{Value: []byte(`{"ID":"2","Product":"fi","Cents":90}`)})
@@ -178,7 +183,7 @@ func TestOrdersAreNamedAndReported(t *testing.T) {
 		got = append(got, o.Value.Left.ID+" "+o.Value.Right.OrElse("unknown"))
 	}
 	require.ElementsMatch(t, []string{"1 apples", "2 unknown"}, got)
-	require.Len(t, milltest.Output[total](kit, "report")[0], 2)
+	require.Equal(t, "epoch 1 of 1970-01-01 00:00:01 +0000 UTC: [{fi 90} {ap 50}]\nbatch 1: orders 0 [0, 2)\n", log.String())
 }
 
 func TestLastHour(t *testing.T) {
