@@ -80,8 +80,9 @@ golden: ## rewrite the golden files (tests that have some know the flag -rewrite
 	@pkgs=$$(git grep -l 'flag.Bool("rewrite"' -- '*_test.go' | xargs -rn1 dirname | sort -u | sed 's|^|./|'); \
 	for p in $$pkgs; do $(GO) test -count=1 $$p -rewrite; done; git status --short -- $$pkgs
 
-sabotage: ## break the code one named line at a time: each break must be caught by the test named for it
+sabotage: ## break the code one named line at a time: each break must be caught by the test named for it, those of the protocol by the model checker too
 	@$(GO) run ./test/sabotage $(ARGS)
+	@$(GO) test -tags sabotage ./internal/protocol -run 'TestModelSees$$' -count=1
 
 ci: ## what the continuous build runs, with its time budget
 	@.ci/run
