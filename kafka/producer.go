@@ -222,4 +222,3 @@ func (w *writing) flush(ctx context.Context) error {
 	}
 	return nil
 }
-
