@@ -20,35 +20,37 @@ import (
 // parity; the texts "panic" and "fail" make the state's function fail.
 func decoding(t *testing.T, opts ...dstream.ContextOption) (*milltest.Kit, *milltest.In[string]) {
 	t.Helper()
-	kit := milltest.New(t, time.Second, func(ssc *dstream.StreamingContext) error {
-		in := dstream.From(ssc, "texts", source.NewQueue[string](1))
-		numbers := dstream.MapErr(in, func(text string) (pair, error) {
-			switch text {
-			case "panic", "fail":
-				return dstream.KV(text, 0), nil
-			}
-			n, err := strconv.Atoi(text)
-			if err != nil {
-				return pair{}, fmt.Errorf("codec decimal: %w", err)
-			}
-			return dstream.KV("n", n), nil
-		})
-		sums := dstream.MapWithState(numbers, dstream.FunctionErr(
-			func(_ time.Time, key string, v dstream.Option[int], s *dstream.State[int]) (int, bool, error) {
-				n, _ := v.Get()
-				s.Update(s.OrElse(0) + n)
-				switch key {
-				case "panic":
-					panic("the function's own")
-				case "fail":
-					return 0, false, errOwn
-				}
-				return n, true, nil
-			}).Named("sums").NumPartitions(2))
-		dstream.Print(sums, 10, dstream.Name("out"))
-		return nil
-	}, opts...)
+	kit := milltest.New(t, time.Second, decodingJob, opts...)
 	return kit, milltest.Input[string](kit, "texts")
+}
+
+func decodingJob(ssc *dstream.StreamingContext) error {
+	in := dstream.From(ssc, "texts", source.NewQueue[string](1))
+	numbers := dstream.MapErr(in, func(text string) (pair, error) {
+		switch text {
+		case "panic", "fail":
+			return dstream.KV(text, 0), nil
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return pair{}, fmt.Errorf("codec decimal: %w", err)
+		}
+		return dstream.KV("n", n), nil
+	})
+	sums := dstream.MapWithState(numbers, dstream.FunctionErr(
+		func(_ time.Time, key string, v dstream.Option[int], s *dstream.State[int]) (int, bool, error) {
+			n, _ := v.Get()
+			s.Update(s.OrElse(0) + n)
+			switch key {
+			case "panic":
+				panic("the function's own")
+			case "fail":
+				return 0, false, errOwn
+			}
+			return n, true, nil
+		}).Named("sums").NumPartitions(2))
+	dstream.Print(sums, 10, dstream.Name("out"))
+	return nil
 }
 
 var errOwn = errors.New("the function's own")
