@@ -160,3 +160,9 @@ func TestPostgreSQLSuite(t *testing.T) {
 		return s.database(t)
 	})
 }
+
+func fence(term uint64) sink.Fence { return sink.Fence{Root: "r", Run: "run", Term: term} }
+
+func memory(epoch uint64) sink.Memory { return sink.Memory{Epoch: epoch, Term: 1} }
+
+func part(target string) sink.Part { return sink.Part{Output: "o", Target: target, Of: 1} }
