@@ -180,8 +180,9 @@ func WithRescale() ContextOption {
 	return checkpointOption("WithRescale", func(k *checkpointConfig) error { k.rescale = true; return nil })
 }
 
-// WithDrop gives up the state of operators that the program no longer has. It
-// may stay set.
+// WithDrop gives up the state of operators that the program no longer has, and the
+// position of sources that it no longer has. It may stay set: a name that is in the
+// program is not given up.
 func WithDrop(operators ...string) ContextOption {
 	return checkpointOption("WithDrop", func(k *checkpointConfig) error {
 		for _, name := range operators {
