@@ -51,6 +51,8 @@ func Dial(ctx context.Context, d *kafkago.Dialer, addr, clientID string, timeout
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, &silence{addr, timeout})
 	defer cancel()
 	c := &Conn{addr: addr, clientID: clientID, timeout: timeout}
+	outer, release := ctx, func() bool { return true }
+	defer func() { release() }()
 	inner := *d
 	inner.ClientID, inner.TLS = clientID, nil
 	inner.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -63,6 +65,8 @@ func Dial(ctx context.Context, d *kafkago.Dialer, addr, clientID string, timeout
 			conn.Close()
 			return nil, err
 		}
+		// Nor does it look at the context then.
+		release = context.AfterFunc(outer, func() { conn.SetDeadline(time.Unix(1, 0)) })
 		c.net = conn
 		return conn, nil
 	}

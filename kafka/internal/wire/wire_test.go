@@ -10,6 +10,7 @@ import (
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/sasl/plain"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -115,6 +116,30 @@ func TestClosedAtOnce(t *testing.T) {
 	require.ErrorAs(t, err, &alien)
 	require.False(t, alien.Permanent())
 	require.True(t, (&AlienError{}).Permanent())
+}
+
+// TestCancelledHandshake: a broker that is silent while it should authenticate does not
+// hold up a stop. // report 27
+func TestCancelledHandshake(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		c.Read(make([]byte, 1000))
+		cancel()
+		io.Copy(io.Discard, c)
+		c.Close()
+	}()
+	_, err = Dial(ctx, &kafkago.Dialer{SASLMechanism: plain.Mechanism{Username: "u", Password: "p"}}, l.Addr().String(), "test", time.Hour)
+	require.ErrorIs(t, err, context.Canceled)
+	l.Close()
+	<-done
 }
 
 func TestAllTopics(t *testing.T) {
