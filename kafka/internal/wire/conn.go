@@ -66,7 +66,7 @@ func Dial(ctx context.Context, d *kafkago.Dialer, addr, clientID string, timeout
 			return nil, err
 		}
 		// Nor does it look at the context then.
-		release = context.AfterFunc(outer, func() { conn.SetDeadline(time.Unix(1, 0)) })
+		release = context.AfterFunc(outer, func() { conn.Close() })
 		c.net = conn
 		return conn, nil
 	}
