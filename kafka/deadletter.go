@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/sink"
 )
 
@@ -52,7 +53,7 @@ func (d DeadLetter) Message() (Message, error) {
 	m := Message{Key: d.Key, Value: d.Value, Headers: make([]Header, 0, len(d.Headers)+5)}
 	if d.Time.UnixMilli() >= 0 { // a record may have none that can be written
 		m.Time = d.Time
-	} else {
+	} else if !sabotage.On("dead-letter-time-of-run") {
 		m.Time = time.UnixMilli(0)
 	}
 	m.Headers = append(m.Headers, d.Headers...)
