@@ -39,6 +39,17 @@
 // Readers of committed records see all of an epoch or nothing of it, and each
 // epoch once, whatever crashes.
 //
+// [DeadLetters] is a door of a Sink for records that could not be processed, with
+// their origin and the error in headers. [AtLeastOnce] writes a stream through an
+// idempotent [Producer], without transactions: what a batch writes again when it runs
+// again is there twice.
+//
+// # Security
+//
+// [TLS], [SASLPlain], [SASLScram256] and [SASLScram512] are options of sources, sinks
+// and producers. Brokers that refuse, and are refused, are told at once; passwords are
+// in no text.
+//
 // # What it does not do
 //
 // It joins no group, follows no topic pattern, and takes the partitions that it
