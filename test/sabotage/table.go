@@ -76,7 +76,7 @@ var table = []Break{
 	{Name: "initial-not-durable", Package: "dstream", Test: "TestInitialStateIsDurable"},
 	{Name: "low-rate-is-no-limit", Package: "dstream", Test: "TestReport36Rates"},
 	{Name: "memory-not-limited", Package: "dstream", Test: "TestStateMemoryLimit"},
-	{Name: "positions-not-restored", Package: "dstream", Test: "TestRedeliveryAfterARestart"},
+	{Name: "positions-not-restored", Package: "dstream", Test: "TestPositionsOutliveTheRun"},
 	{Name: "output-recompute", Package: "dstream", Test: "TestRetriedOutputComputesNothing"},
 	{Name: "passed-window-lost", Package: "dstream", Test: "TestWindowsAreTheModel"},
 	{Name: "position-goes-back", Package: "dstream", Test: "TestDuplicatesAndGaps"},
