@@ -41,7 +41,8 @@ test-sql: ## the SQL sink on SQLite and on a PostgreSQL of the system's packages
 soak: ## what takes long: 50 rounds of kill -9, the protocol and the Kafka sink in their greatest bounds
 	@$(MAKE) --no-print-directory crash ROUNDS=50
 	@$(GO) test ./internal/protocol -run TestModelBig -count=1 -v -timeout 120m -soak
-	@STATEMILL_SOAK=1 $(MAKE) --no-print-directory test-kafka
+	@STATEMILL_SOAK_SAGAS=10m $(GO) test ./test/metamorphic -run TestSagas -count=1 -v -timeout 30m
+	@STATEMILL_SOAK=1 $(MAKE) --no-print-directory test-kafka ARGS="-timeout 60m"
 	@STATEMILL_SOAK=1 $(MAKE) --no-print-directory test-sql
 
 fuzz: ## every Fuzz target of every package for FUZZTIME (default 5s) each
@@ -81,6 +82,7 @@ golden: ## rewrite the golden files (tests that have some know the flag -rewrite
 	for p in $$pkgs; do $(GO) test -count=1 $$p -rewrite; done; git status --short -- $$pkgs
 
 sabotage: ## break the code one named line at a time: each break must be caught by the test named for it, those of the protocol by the model checker too
+	@$(GO) test -tags sabotage -count=1 -run TestModelSees ./internal/protocol
 	@$(GO) run ./test/sabotage $(ARGS)
 	@$(GO) test -tags sabotage ./internal/protocol -run 'TestModelSees$$' -count=1
 
