@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"syscall"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -66,7 +67,7 @@ func final(ctx context.Context, err error) bool {
 		return true
 	}
 	for _, e := range []error{
-		fs.ErrExist, fs.ErrInvalid, fs.ErrPermission, errors.ErrUnsupported, vfs.ErrNoLinks,
+		fs.ErrExist, fs.ErrInvalid, fs.ErrPermission, errors.ErrUnsupported, vfs.ErrNoLinks, syscall.EROFS,
 		ErrCorrupt, ErrFormat, ErrGap, ErrNoStart, ErrNotOwner, ErrOwned, ErrRefused,
 	} {
 		if errors.Is(err, e) {
