@@ -5,10 +5,15 @@
 //
 // Each batch reads, of every partition of the topics, a range of offsets that was
 // fixed before; one Kafka partition is one partition of the batch's RDD. Positions
-// are the engine's: there is no consumer group, nothing is committed to the broker.
+// are the engine's: the source joins no consumer group. [Group] mirrors them to one
+// after each commit, for Kafka's own tools.
 //
 // The main types are [Record] and the [SourceOption]s; [NewSource] makes the source
-// that [DirectStream] turns into a stream.
+// that [DirectStream] turns into a stream. What is read is said by [Topics],
+// [TopicPattern] or [Partitions], where a first run begins by [FromEarliest],
+// [FromLatest], [FromTime] and [FromOffsets]. Partitions and topics that appear later
+// are read from their first offset. [Values] and [Pairs] with a [Decoder] turn bytes
+// into types; a [Monitor] shows positions, lag and stalls.
 //
 // # What holds
 //
@@ -24,7 +29,11 @@
 // error wraps the cause. A quota is waited for as long as the broker says. What
 // cannot pass (an offset that is gone, a topic made again, bytes that are no
 // records) is told at once: see [OffsetRangeError], [RecordError],
-// [source.ChangedError].
+// [source.ChangedError]. Of these, losses (expired offsets, topics that were deleted or
+// made again) can be gone over by choice: [ContinueOnLoss] counts and tells them.
+//
+// While a batch computes, bytes of the next one are fetched ([ReadAhead]). They are no
+// plan: a read takes them if it asks for their offsets.
 //
 // # Writing
 //
@@ -52,7 +61,8 @@
 //
 // # What it does not do
 //
-// It joins no group, follows no topic pattern, and takes the partitions that it
-// found when it was opened. It does not decode keys and values. It reads the record
+// It joins no group and takes no position from one. It finds out that a topic was made
+// again by the topic's id, which brokers tell since Kafka 2.8; with older ones only where
+// the log is shorter than what was read. It reads the record
 // format of Kafka 0.11 and later, from brokers of version 1.0 and later.
 package kafka

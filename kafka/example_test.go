@@ -27,3 +27,21 @@ func ExampleDirectStream() {
 	}
 	_ = dstream.Run(context.Background(), 10*time.Second, job)
 }
+
+// Orders by item, from JSON values; a record that is no order is skipped and counted.
+func ExampleValues() {
+	type order struct {
+		Item  string
+		Count int
+	}
+	var health kafka.Monitor
+	job := func(ssc *dstream.StreamingContext) error {
+		records := kafka.DirectStream(ssc, "orders", kafka.Brokers("localhost:9092"), kafka.TopicPattern("orders-.*"),
+			kafka.FromEarliest(), kafka.Group("orders-job"), kafka.Watch(&health))
+		orders := dstream.MapErr(records, kafka.Values(kafka.JSON[order]()))
+		byItem := dstream.MapPair(orders, func(o order) (string, int) { return o.Item, o.Count })
+		dstream.Print(dstream.ReduceByKey(byItem, func(a, b int) int { return a + b }), 10)
+		return nil
+	}
+	_ = dstream.Run(context.Background(), 10*time.Second, job, dstream.WithRecordPolicy(dstream.Skip))
+}

@@ -72,7 +72,7 @@ func TestStarts(t *testing.T) { // J2
 	})
 }
 
-// TestLatest: what is there at the first plan is not read, what comes later is.
+// TestLatest: what is there at the first plan is not read, what comes later is. // KD3
 func TestLatest(t *testing.T) {
 	onEach(t, func(r *rig) {
 		topic := r.topic(1)
