@@ -2,6 +2,7 @@ package milltool
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/statemill/statemill/checkpoint"
@@ -32,6 +33,13 @@ func (r *verifier) leftovers(ctx context.Context) error {
 	return nil
 }
 
+const noCommit = "not compared: the commit of its epoch is missing"
+
+// uncommitted reports whether a version that must be kept has no commit.
+func (r *verifier) uncommitted(n uint64) bool {
+	return n >= r.oldest && n <= r.newest && !slices.Contains(r.kept, n)
+}
+
 // leftover says what a file is that no commit names; nothing, if all is well.
 func (r *verifier) leftover(name string) string {
 	if name == checkpoint.LockName {
@@ -53,6 +61,8 @@ func (r *verifier) leftover(name string) string {
 			return "not compared: the newest commit cannot be read"
 		case n > r.newest:
 			return "it was made while verify ran"
+		case r.uncommitted(n):
+			return noCommit
 		}
 		return "below the oldest version that is kept"
 	}
@@ -66,6 +76,8 @@ func (r *verifier) leftover(name string) string {
 		return "below the oldest version that is kept"
 	case s.Version > r.newest:
 		return "of an epoch that is under way or pending"
+	case r.uncommitted(s.Version):
+		return noCommit
 	case s.Kind == statefile.Snapshot:
 		return "a snapshot of an operator or layout that its version does not have"
 	}

@@ -70,7 +70,7 @@ func (e *LoadError) Error() string {
 	for _, b := range e.Tried {
 		s += fmt.Sprintf("; snapshot %s is of no use either: %v", b.File, b.Err)
 	}
-	return s + "; restore the file from a copy, or go back to an older version"
+	return s + "; restore the file from a copy, or go back to a version before it by `statemill fork -version`"
 }
 
 // Is makes every LoadError an ErrNotLoadable.
