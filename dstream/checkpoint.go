@@ -241,6 +241,7 @@ func WithAcceptDifferentRedo() ContextOption {
 // state is found again, and types that can be stored.
 func (ssc *StreamingContext) checkpointFaults() (faults []*Fault) {
 	k := &ssc.cfg.checkpoint
+	ssc.nameHidden()
 	if k.at == "" {
 		return k.needs
 	}
@@ -252,7 +253,12 @@ func (ssc *StreamingContext) checkpointFaults() (faults []*Fault) {
 		fault := func(err error) {
 			faults = append(faults, &Fault{Caller: n.caller, Call: "dstream." + n.kind, Err: err})
 		}
-		if n.name == "" {
+		switch {
+		case n.name == "" && n.face != nil:
+			if n.suffix != "" { // one fault a window
+				fault(errors.New("the window has no name, and a checkpoint is set: give it one by dstream.Name or Named"))
+			}
+		case n.name == "":
 			how := "call Named on its StateSpec"
 			switch n.kind {
 			case "MapWithState":

@@ -37,8 +37,14 @@ type node struct {
 	lookback time.Duration
 	empty    func() any // the RDD of a batch off the slide
 
-	op  statefulNode // set on the stream of a stateful operator
-	src *input       // set on the stream of a source
+	op statefulNode // set on the stream of a stateful operator
+	// face is set on a hidden operator and within a window: the stream that the user
+	// sees, or one nearer to it. A hidden operator is named after it.
+	face   *node
+	suffix string
+	// log is set on a windowed stream of a context with a checkpoint.
+	log *batchLog
+	src *input // set on the stream of a source
 
 	// Frozen at the start.
 	wantKept  bool // an output or a Transform reads it
@@ -164,6 +170,9 @@ func (ssc *StreamingContext) freeze() {
 		for _, p := range n.parents {
 			visit(p)
 		}
+		if n.log != nil {
+			visit(n.log.op)
+		}
 	}
 	for _, o := range ssc.outputs {
 		o.node.wantKept = true
@@ -189,6 +198,9 @@ func (ssc *StreamingContext) Notes() []string {
 		reached[n] = true
 		for _, p := range n.parents {
 			visit(p)
+		}
+		if n.log != nil {
+			visit(n.log.op)
 		}
 	}
 	for _, o := range ssc.outputs {

@@ -47,10 +47,10 @@ func (r *run) begins(ctx context.Context) error {
 	}
 	r.core, r.first = c, actions
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.zero = time.Unix(0, c.Zero()).UTC()
 	r.epoch, r.committedAt = start.Last.Epoch, time.Unix(0, start.Last.Time).UTC()
-	return nil
+	r.mu.Unlock()
+	return r.bringBack()
 }
 
 // prepare makes the operators. partitions gives the number of partitions of an

@@ -144,6 +144,7 @@ type statefulOp[K comparable, V, S, M any] struct {
 	spec   StateSpec[K, V, S, M]
 	// interval is the checkpoint interval that was set, 0 if none was.
 	interval time.Duration
+	quiet    func(b *batchRun) bool // nobody asks for the outputs of an update
 
 	op      *staterdd.Operator[K, V, S, M]
 	current *staterdd.MapWithStateRDD[K, S, M] // newest committed version
@@ -199,6 +200,7 @@ func (o *statefulOp[K, V, S, M]) begin(b *batchRun) error {
 	if err != nil {
 		return err
 	}
+	o.op.Quiet(o.quiet != nil && o.quiet(b))
 	next, stage, err := o.op.Advance(o.current, data, b.batch)
 	if err != nil {
 		return err

@@ -115,6 +115,14 @@ func windowByKey[K comparable, V any](in Stream[Pair[K, V]], kind string, isNil 
 	by, faults := byKey[K](w.node, kind, opts)
 	w.by = by
 	w.node.check(faults...)
+	again := func(b *batchRun, parts [][]Pair[K, V], layout string) *rdd.RDD[Pair[K, V]] {
+		r, p := ofRows(w.node, parts), by(b)
+		if layout == p.String() && len(parts) == p.Partitions() {
+			return r.WithPartitioner(p)
+		}
+		return own(b, batch, rdd.PartitionBy(r, p))
+	}
+	logBatches(w.node, batch, again, func(b *batchRun) string { return by(b).String() })
 	return w
 }
 

@@ -1,32 +1,50 @@
 package dstream
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/statemill/statemill/rdd"
+	"github.com/statemill/statemill/staterdd"
 )
 
 // ErrNotInWindow: records leave an inverse window whose key its result does not
 // have. See ReduceByKeyAndWindowInverse.
 var ErrNotInWindow = rdd.ErrNotInWindow
 
+// move is what happens to a key's result in one slide: a value leaves the window, or
+// one comes.
+type move[V any] struct {
+	Slide int // of those that the batch makes up for, from 0
+	Gone  bool
+	Value V
+}
+
 // inverse adds the streams of an inverse window: what is kept of each batch, the
-// result of each window (which the next one goes on from), and what is given, which
-// is the result but for batches that only windows that were passed over had.
+// moves of each slide, the operator whose state is the result, which is called for
+// the keys that move alone, and what is given, which is the result but for batches
+// that only windows that were passed over had.
 func inverse[K comparable, V any](in Stream[Pair[K, V]], kind string, add, sub func(V, V) V, keep func(K, V) bool, length, slide time.Duration, opts []OpOption) *DStream[Pair[K, V]] {
 	w := windowByKey(in, kind, add == nil || sub == nil, length, slide, opts, reducedBatch[K](add))
-	results := w.node
-	out := newNode(nil, kind, results)
-	bind(results, func(b *batchRun) (*rdd.RDD[Pair[K, V]], error) { return w.next(b, out.label(), add, sub, keep) })
-	out.parents = append(out.parents, w.batch)
-	out.name, results.name = results.name, ""
-	out.lookback = results.slide // the late batches, and the result before
+	moves := bind(w.node, w.moves)
+	spec, _ := updateSpec(kind, staterdd.UpdateErr(func(_ time.Time, k K, moves []move[V], result Option[V]) (Option[V], error) {
+		return slid(k, moves, result, add, sub, keep)
+	}), opts) // what is wrong with the options is noted already
+	results := addStateful(moves, kind, spec.OnlyWithData().Immutable().Named(""))
+	out := newNode(nil, kind, results.node)
+	out.every = false // a result is asked for where a slide ends, and nowhere else
+	out.name, w.node.name, results.node.name = w.node.name, "", ""
+	w.node.face, results.node.face = out, out
+	if op, ok := results.op.(*statefulOp[K, move[V], V, Pair[K, V]]); ok {
+		op.quiet = func(b *batchRun) bool { _, due := b.slides(out); return !due }
+	}
 	return bind(out, func(b *batchRun) (*rdd.RDD[Pair[K, V]], error) {
-		r, err := rddOf[Pair[K, V]](b, results)
+		r, err := rddOf[Pair[K, V]](b, results.node)
 		if err != nil {
 			return nil, err
 		}
-		s, err := spanOf[Pair[K, V]](b, results, w.batch, length)
+		s, err := spanOf[Pair[K, V]](b, w.node, w.batch, length)
 		if err != nil || len(s.late) == 0 {
 			return r, err
 		}
@@ -39,43 +57,68 @@ func inverse[K comparable, V any](in Stream[Pair[K, V]], kind string, add, sub f
 	})
 }
 
-// next is the result of the window that ends in the batch. It goes on from the
-// newest result there is, slide by slide: to a window a tick without a batch is an
-// empty batch.
-func (w *keyedWindow[K, V]) next(b *batchRun, label string, add, sub func(V, V) V, keep func(K, V) bool) (*rdd.RDD[Pair[K, V]], error) {
-	p, slide := w.by(b), w.node.slide
+// moves are what leaves and what comes since the window before, slide by slide: to a
+// window a tick without a batch is an empty batch.
+func (w *keyedWindow[K, V]) moves(b *batchRun) (*rdd.RDD[Pair[K, move[V]]], error) {
+	slide := w.node.slide
 	end, _ := b.slides(w.node)
-	result := mergeOf[K, V](p, nil)
-	from := b.lastGrid(b.prev, slide) // where the result before ended
-	b.run.mu.Lock()
-	past := b.run.remembered
-	b.run.mu.Unlock()
-	for _, x := range past {
-		if at, due := x.slides(w.node); due && at.Equal(from) && x.slots[w.node.id].made {
-			result = x.slots[w.node.id].rdd.(*rdd.RDD[Pair[K, V]])
+	from := b.lastGrid(b.prev, slide) // where the window before ended
+	type batch struct {
+		slide int
+		gone  bool
+		r     *rdd.RDD[Pair[K, V]]
+	}
+	var batches []batch
+	take := func(at time.Time, gone bool, r *rdd.RDD[Pair[K, V]]) {
+		if at.After(from) && !at.After(end) {
+			batches = append(batches, batch{int((at.Sub(from) - 1) / slide), gone, r})
 		}
 	}
-	type dated struct {
-		at time.Time
-		r  *rdd.RDD[Pair[K, V]]
-	}
-	var batches []dated
-	err := eachBatch(b, w.batch, func(t time.Time, r *rdd.RDD[Pair[K, V]]) { batches = append(batches, dated{t, r}) })
+	err := eachBatch(b, w.batch, func(t time.Time, r *rdd.RDD[Pair[K, V]]) {
+		take(t.Add(w.length), true, r)
+		take(t, false, r)
+	})
 	if err != nil {
 		return nil, err
 	}
-	in := func(from, until time.Time) (rs []*rdd.RDD[Pair[K, V]]) {
-		for _, d := range batches {
-			if d.at.After(from) && !d.at.After(until) {
-				rs = append(rs, d.r)
+	slices.SortStableFunc(batches, func(x, y batch) int { return cmp.Compare(x.slide, y.slide) })
+	var moved []*rdd.RDD[Pair[K, move[V]]]
+	for _, x := range batches {
+		moved = append(moved, rdd.MapValues(x.r, func(v V) move[V] { return move[V]{x.slide, x.gone, v} }))
+	}
+	return mergeOf(w.by(b), moved), nil
+}
+
+// slid is a key's result after its moves.
+func slid[K comparable, V any](k K, moves []move[V], result Option[V], add, sub func(V, V) V, keep func(K, V) bool) (Option[V], error) {
+	for len(moves) > 0 {
+		slide := moves[0].Slide
+		var gone, came Option[V]
+		for ; len(moves) > 0 && moves[0].Slide == slide; moves = moves[1:] {
+			sum := &came
+			if moves[0].Gone {
+				sum = &gone
+			}
+			if v, ok := sum.Get(); ok {
+				*sum = rdd.Some(add(v, moves[0].Value))
+			} else {
+				*sum = rdd.Some(moves[0].Value)
 			}
 		}
-		return rs
-	}
-	for to := from.Add(slide); !to.After(end); from, to = to, to.Add(slide) {
-		left, came := in(from.Add(-w.length), to.Add(-w.length)), in(from, to)
-		if len(left)+len(came) > 0 || to.Equal(end) {
-			result = rdd.SlideWindow(result, mergeOf(p, left), mergeOf(p, came), add, sub, keep, p).Named(label)
+		v, had := result.Get()
+		if g, ok := gone.Get(); ok && had {
+			v = sub(v, g)
+		}
+		switch c, ok := came.Get(); {
+		case ok && had:
+			v = add(v, c)
+		case ok:
+			v = c
+		case !had:
+			return result, ErrNotInWindow
+		}
+		if result = rdd.Some(v); keep != nil && !keep(k, v) {
+			result = rdd.None[V]()
 		}
 	}
 	return result, nil

@@ -1,7 +1,6 @@
 package dstream
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -28,7 +27,8 @@ func Window[T any](in Stream[T], length, slide time.Duration) *DStream[T] {
 func ReduceByWindow[T any](in Stream[T], f func(T, T) T, length, slide time.Duration) *DStream[T] {
 	const kind = "ReduceByWindow"
 	reduce := func(_ *node, r *rdd.RDD[T]) *rdd.RDD[T] { return rdd.ReduceRDD(r, f) }
-	return narrow(windowed(narrow(in, kind, f == nil, reduce), kind, length, slide), kind, false, reduce)
+	w := windowed(narrow(in, kind, f == nil, reduce), kind, length, slide)
+	return faceOf(w.node, narrow(w, kind, false, reduce))
 }
 
 // ReduceByWindowInverse is ReduceByWindow that goes on from the window before: what
@@ -58,13 +58,14 @@ func reduceInverse[T any](in Stream[T], kind string, add, sub func(T, T) T, leng
 		return rdd.KeyBy(r, func(T) bool { return true })
 	})
 	w := inverse(keyed, kind, add, sub, nil, length, slide, []OpOption{NumPartitions(1)})
-	return narrow(w, kind, false, func(_ *node, r *rdd.RDD[Pair[bool, T]]) *rdd.RDD[T] { return rdd.Values(r) })
+	return faceOf(w.node, narrow(w, kind, false, func(_ *node, r *rdd.RDD[Pair[bool, T]]) *rdd.RDD[T] { return rdd.Values(r) }))
 }
 
 // windowed adds a stream of the records of a window.
 func windowed[T any](in Stream[T], kind string, length, slide time.Duration) *DStream[T] {
 	p := nodeOf(in)
 	n := newWindow(kind, p, length, slide)
+	logBatches(n, p, func(_ *batchRun, parts [][]T, _ string) *rdd.RDD[T] { return ofRows(n, parts) }, nil)
 	return bind(n, func(b *batchRun) (*rdd.RDD[T], error) {
 		s, err := spanOf[T](b, n, p, length)
 		if err != nil {
@@ -84,18 +85,11 @@ func newWindow(kind string, p *node, length, slide time.Duration) *node {
 	n.check(windowFaults(n, p, length, slide)...)
 	n.lookback = max(length, 1)
 	n.every = false
-	if n.ssc != nil && n.ssc.cfg.checkpoint.at != "" {
-		n.fault(errWindowsAreNotKept)
-	}
 	if slide > 0 {
 		n.slide = slide
 	}
 	return n
 }
-
-// errWindowsAreNotKept: it is better not to start than to give windows that lack
-// what was read before the restart.
-var errWindowsAreNotKept = errors.New("windows do not survive a restart yet, and a checkpoint is set: run without WithCheckpoint")
 
 // windowFaults says what is wrong with the durations of a window over p.
 func windowFaults(n, p *node, length, slide time.Duration) (faults []error) {

@@ -325,11 +325,3 @@ func TestWindowOverMovedRecords(t *testing.T) {
 	require.Equal(t, []string{"a3 b1", "a3 a5 b1", "a5", ""}, show(out[kv](r, "o")))
 	require.Equal(t, [][]int64{{3}, {4}, {1}, {0}}, out[int64](r, "n"))
 }
-
-// A window does not begin on a
-// checkpoint, which could not give it back after a restart.
-func TestWindowsAndCheckpoints(t *testing.T) {
-	c := dstream.New(sec, dstream.WithCheckpoint(t.TempDir()))
-	dstream.Print(dstream.Window(numbers(c), sec, sec), 1)
-	require.ErrorContains(t, c.Validate(), "dstream.Window: windows do not survive a restart yet")
-}

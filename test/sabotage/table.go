@@ -79,6 +79,7 @@ var table = []Break{
 	{Name: "positions-not-restored", Package: "dstream", Test: "TestPositionsOutliveTheRun"},
 	{Name: "output-recompute", Package: "dstream", Test: "TestRetriedOutputComputesNothing"},
 	{Name: "passed-window-lost", Package: "dstream", Test: "TestWindowsAreTheModel"},
+	{Name: "window-batches-lost", Package: "dstream", Test: "TestWindowsAreLaidOutAnew"},
 	{Name: "position-goes-back", Package: "dstream", Test: "TestDuplicatesAndGaps"},
 	{Name: "remember-forgotten", Package: "dstream", Test: "TestRememberedBatchesPinStateOnlyForReaders/true"},
 	{Name: "seal-before-all", Package: "dstream", Test: "TestFailedOutputTakesStateBack"},

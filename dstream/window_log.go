@@ -1,0 +1,235 @@
+package dstream
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/statemill/statemill/internal/sabotage"
+	"github.com/statemill/statemill/rdd"
+	"github.com/statemill/statemill/staterdd"
+)
+
+// On a checkpoint each windowed stream has a hidden operator beside it, whose state
+// is the batches that windows will still read: each is written once, in the epoch
+// that made it, and removed when no window can ask for it any more. When a run
+// begins, they are remembered as if it had made them itself. So windows need no
+// source that still has what was read before, and no ancestor is computed twice.
+
+// batchLog is the log of a windowed stream.
+type batchLog struct {
+	op *node // the hidden operator
+	of *node // the stream whose batches it has
+	// bringBack gives the batches of the operator's current version, oldest first.
+	bringBack func() ([]loggedBatch, error)
+}
+
+// loggedBatch is a batch of an earlier run, for one stream.
+type loggedBatch struct {
+	batch Batch
+	prev  time.Time
+	rdd   func(b *batchRun) any
+}
+
+// logKey finds a piece of a partition of a batch.
+type logKey struct {
+	Time             int64 // of the batch
+	Partition, Piece int32
+}
+
+// logRows is such a piece.
+type logRows[T any] struct {
+	Epoch  uint64
+	Prev   int64  // the time of the batch before
+	Layout string // of rows that lie by key
+	Rows   []T
+}
+
+// logPiece is the number of rows of a piece.
+const logPiece = 4096
+
+// logBatches adds the log of the windowed stream w over p, in a context with a
+// checkpoint. again makes the RDD of a logged batch; layout, which may be nil, is
+// what it is told of how the rows lie.
+func logBatches[T any](w, p *node, again func(b *batchRun, parts [][]T, layout string) *rdd.RDD[T], layout func(b *batchRun) string) {
+	if w.ssc == nil || p == nil || w.ssc.cfg.checkpoint.at == "" {
+		return
+	}
+	data := newNode(nil, w.kind, p)
+	rows := bind(data, func(b *batchRun) (*rdd.RDD[Pair[logKey, logRows[T]]], error) {
+		r, err := rddOf[T](b, p)
+		if err != nil {
+			return nil, err
+		}
+		row := logRows[T]{Epoch: b.batch.Epoch, Prev: b.prev.UnixNano()}
+		if layout != nil {
+			row.Layout = layout(b)
+		}
+		return rdd.MapPartitions(r, func(part int, in iter.Seq[T]) iter.Seq[Pair[logKey, logRows[T]]] {
+			return inPieces(logKey{Time: b.batch.Time.UnixNano(), Partition: int32(part)}, row, in)
+		}), nil
+	})
+	keep := func(c *staterdd.Call[logRows[T], struct{}], k logKey, v Option[logRows[T]]) error {
+		if r, ok := v.Get(); ok { // else it is over: the state goes with the deadline
+			c.State.Update(r)
+			// A batch goes when windows that end after this one cannot cover it.
+			c.SetDeadline(time.Unix(0, k.Time).Add(w.slide + w.lookback - 1))
+		}
+		return nil
+	}
+	d := addStateful(rows, w.kind, staterdd.Keyed(keep).Immutable())
+	o, ok := d.op.(*statefulOp[logKey, logRows[T], logRows[T], struct{}])
+	if !ok {
+		return
+	}
+	d.node.face, d.node.suffix = w, " batches"
+	w.log = &batchLog{op: d.node, of: p, bringBack: func() ([]loggedBatch, error) { return broughtBack(o, again) }}
+}
+
+// inPieces cuts a partition; one without rows is a piece, too.
+func inPieces[T any](k logKey, row logRows[T], in iter.Seq[T]) iter.Seq[Pair[logKey, logRows[T]]] {
+	return func(yield func(Pair[logKey, logRows[T]]) bool) {
+		var rows []T
+		give := func() bool {
+			row.Rows = rows
+			ok := yield(Pair[logKey, logRows[T]]{Key: k, Value: row})
+			rows = nil
+			k.Piece++
+			return ok
+		}
+		for v := range in {
+			if rows = append(rows, v); len(rows) == logPiece && !give() {
+				return
+			}
+		}
+		if len(rows) > 0 || k.Piece == 0 {
+			give()
+		}
+	}
+}
+
+// broughtBack reads the batches that an operator's current version has.
+func broughtBack[T any](o *statefulOp[logKey, logRows[T], logRows[T], struct{}], again func(*batchRun, [][]T, string) *rdd.RDD[T]) ([]loggedBatch, error) {
+	if o.current == nil {
+		return nil, nil
+	}
+	type piece struct {
+		at  logKey
+		row logRows[T]
+	}
+	var pieces []piece
+	for _, rec := range o.current.Records() {
+		for k, e := range rec.StateMap.All() {
+			pieces = append(pieces, piece{k, e.State})
+		}
+		if err := rec.StateMap.Err(); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(pieces, func(a, b piece) int {
+		return cmp.Or(cmp.Compare(a.at.Time, b.at.Time), cmp.Compare(a.at.Partition, b.at.Partition), cmp.Compare(a.at.Piece, b.at.Piece))
+	})
+	var out []loggedBatch
+	for i := 0; i < len(pieces); {
+		first := pieces[i]
+		var parts [][]T
+		for ; i < len(pieces) && pieces[i].at.Time == first.at.Time; i++ {
+			p := int(pieces[i].at.Partition)
+			for len(parts) <= p {
+				parts = append(parts, nil)
+			}
+			parts[p] = append(parts[p], pieces[i].row.Rows...)
+		}
+		out = append(out, loggedBatch{
+			batch: Batch{Epoch: first.row.Epoch, Time: time.Unix(0, first.at.Time).UTC()},
+			prev:  time.Unix(0, first.row.Prev).UTC(),
+			rdd:   func(b *batchRun) any { return again(b, parts, first.row.Layout) },
+		})
+	}
+	return out, nil
+}
+
+// ofRows is an RDD of the rows that a log had.
+func ofRows[T any](n *node, parts [][]T) *rdd.RDD[T] {
+	return rdd.New(len(parts), func(t *rdd.Task, emit func(T) error) error {
+		t.Origin = rdd.Origin{Stream: n.label()}
+		for i, v := range parts[t.Partition] {
+			t.Origin.Offset = int64(i)
+			if err := emit(v); err != nil {
+				return err
+			}
+		}
+		return nil
+	}).Named(n.label())
+}
+
+// bringBack remembers the batches that the logs have. It is called when a life
+// begins, before its first batch.
+func (r *run) bringBack() error {
+	if sabotage.On("window-batches-lost") {
+		return nil
+	}
+	byTime := map[int64]*batchRun{}
+	for _, n := range r.ssc.nodes {
+		if !n.live || n.log == nil {
+			continue
+		}
+		logged, err := n.log.bringBack()
+		if err != nil {
+			return fmt.Errorf("the batches of window %q: %w", n.log.op.label(), err)
+		}
+		for _, l := range logged {
+			if l.batch.Time.After(r.committedAt) {
+				return fmt.Errorf("the batches of window %q: %w", n.log.op.label(), errLogAhead)
+			}
+			b := byTime[l.batch.Time.UnixNano()]
+			if b == nil {
+				b = newBatchRun(r, r.hard, l.batch)
+				b.prev = l.prev
+				b.over.Store(true)
+				byTime[l.batch.Time.UnixNano()] = b
+			}
+			if s := &b.slots[n.log.of.id]; !s.made { // two windows of one stream
+				s.made = true
+				s.rdd = l.rdd(b)
+			}
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range byTime {
+		r.remembered = append(r.remembered, b)
+	}
+	slices.SortFunc(r.remembered, func(a, b *batchRun) int { return a.batch.Time.Compare(b.batch.Time) })
+	return nil
+}
+
+// errLogAhead: an entry of a log is later than the version that it belongs to.
+var errLogAhead = errors.New("one is later than the newest committed epoch: the state is not that of this operator")
+
+// faceOf says that inner is hidden behind the stream outer: its log and its operator
+// go by outer's name.
+func faceOf[T any](inner *node, outer *DStream[T]) *DStream[T] {
+	inner.face = outer.node
+	return outer
+}
+
+// nameHidden names the hidden operators after the streams that users see; ssc.mu is
+// held.
+func (ssc *StreamingContext) nameHidden() {
+	for _, n := range ssc.nodes {
+		if n.op == nil || n.face == nil {
+			continue
+		}
+		seen := n.face
+		for seen.face != nil {
+			seen = seen.face
+		}
+		if n.name = seen.name; n.name != "" {
+			n.name += n.suffix
+		}
+	}
+}
