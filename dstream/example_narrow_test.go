@@ -10,14 +10,14 @@ import (
 	"github.com/statemill/statemill/partitioner"
 )
 
-// texts is the stream of texts of the examples.
-func texts(ssc *dstream.StreamingContext) *dstream.DStream[string] {
+// someTexts is the stream of texts of the examples.
+func someTexts(ssc *dstream.StreamingContext) *dstream.DStream[string] {
 	return dstream.QueueStream(ssc, []string{"to be", "or not"}, []string{"to be"})
 }
 
 func ExampleMap() {
 	play(2, func(ssc *dstream.StreamingContext) dstream.Stream[int] {
-		return dstream.Map(texts(ssc), func(line string) int { return len(line) })
+		return dstream.Map(someTexts(ssc), func(line string) int { return len(line) })
 	})
 	// Output:
 	// 1s [5 6]
@@ -34,7 +34,7 @@ func ExampleMapErr() {
 
 func ExampleFlatMap() {
 	play(2, func(ssc *dstream.StreamingContext) dstream.Stream[string] {
-		return dstream.FlatMap(texts(ssc), strings.Fields)
+		return dstream.FlatMap(someTexts(ssc), strings.Fields)
 	})
 	// Output:
 	// 1s [to be or not]
@@ -56,7 +56,7 @@ func ExampleFlatMapErr() {
 
 func ExampleFlatMapSeq() {
 	play(1, func(ssc *dstream.StreamingContext) dstream.Stream[string] {
-		return dstream.FlatMapSeq(texts(ssc), func(line string) iter.Seq[string] { return strings.SplitSeq(line, " ") })
+		return dstream.FlatMapSeq(someTexts(ssc), func(line string) iter.Seq[string] { return strings.SplitSeq(line, " ") })
 	})
 	// Output: 1s [to be or not]
 }
@@ -64,7 +64,7 @@ func ExampleFlatMapSeq() {
 // No slice is made for the results.
 func ExampleFlatMapEmit() {
 	play(1, func(ssc *dstream.StreamingContext) dstream.Stream[string] {
-		return dstream.FlatMapEmit(texts(ssc), func(line string, emit func(string)) error {
+		return dstream.FlatMapEmit(someTexts(ssc), func(line string, emit func(string)) error {
 			for word := range strings.FieldsSeq(line) {
 				emit(word)
 			}
@@ -76,7 +76,7 @@ func ExampleFlatMapEmit() {
 
 func ExampleFilter() {
 	play(2, func(ssc *dstream.StreamingContext) dstream.Stream[string] {
-		return dstream.Filter(texts(ssc), func(line string) bool { return strings.HasPrefix(line, "to") })
+		return dstream.Filter(someTexts(ssc), func(line string) bool { return strings.HasPrefix(line, "to") })
 	})
 	// Output:
 	// 1s [to be]
@@ -93,7 +93,7 @@ func ExampleFilterErr() {
 // What is costly to make is made once a partition.
 func ExampleMapPartitions() {
 	play(1, func(ssc *dstream.StreamingContext) dstream.Stream[string] {
-		return dstream.MapPartitions(texts(ssc), func(records iter.Seq[string]) iter.Seq[string] {
+		return dstream.MapPartitions(someTexts(ssc), func(records iter.Seq[string]) iter.Seq[string] {
 			return func(yield func(string) bool) {
 				replacer := strings.NewReplacer("o", "0")
 				for line := range records {
@@ -109,7 +109,7 @@ func ExampleMapPartitions() {
 
 func ExampleMapPair() {
 	play(1, func(ssc *dstream.StreamingContext) dstream.Stream[dstream.Pair[string, int]] {
-		return dstream.MapPair(texts(ssc), func(line string) (string, int) { return line, len(line) })
+		return dstream.MapPair(someTexts(ssc), func(line string) (string, int) { return line, len(line) })
 	})
 	// Output: 1s [{to be 5} {or not 6}]
 }
@@ -127,7 +127,7 @@ func ExampleMapPairErr() {
 
 func ExampleKeyBy() {
 	play(1, func(ssc *dstream.StreamingContext) dstream.Stream[dstream.Pair[int, string]] {
-		return dstream.KeyBy(texts(ssc), func(line string) int { return len(line) })
+		return dstream.KeyBy(someTexts(ssc), func(line string) int { return len(line) })
 	})
 	// Output: 1s [{5 to be} {6 or not}]
 }
@@ -160,7 +160,7 @@ func ExampleFlatMapValues() {
 // A batch without records has the count 0.
 func ExampleCount() {
 	play(3, func(ssc *dstream.StreamingContext) dstream.Stream[int64] {
-		return dstream.Count(texts(ssc))
+		return dstream.Count(someTexts(ssc))
 	})
 	// Output:
 	// 1s [2]
@@ -171,7 +171,7 @@ func ExampleCount() {
 // A batch without records has no result.
 func ExampleReduce() {
 	play(3, func(ssc *dstream.StreamingContext) dstream.Stream[string] {
-		return dstream.Reduce(texts(ssc), func(a, b string) string { return a + " " + b })
+		return dstream.Reduce(someTexts(ssc), func(a, b string) string { return a + " " + b })
 	})
 	// Output:
 	// 1s [to be or not]
