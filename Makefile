@@ -83,7 +83,6 @@ golden: ## rewrite the golden files (tests that have some know the flag -rewrite
 sabotage: ## break the code one named line at a time: each break must be caught by the test named for it, those of the protocol by the model checker too
 	@$(GO) test -tags sabotage -count=1 -run TestModelSees ./internal/protocol
 	@$(GO) run ./test/sabotage $(ARGS)
-	@$(GO) test -tags sabotage ./internal/protocol -run 'TestModelSees$$' -count=1
 
 ci: ## what the continuous build runs, with its time budget
 	@.ci/run
