@@ -79,7 +79,7 @@ func replayUpdates[S any](t testing.TB, c *Case, f func([]int64, dstream.Option[
 func replayStopping[T, U any](t testing.TB, c *Case, decode func(Row) (T, error), build func(in *dstream.DStream[T]) dstream.Stream[U], show func(U) any) {
 	t.Helper()
 	replayFailing(t, c, decode, build, show)
-	if hasStops(c) {
+	if failing, _ := stopsAtFailure(c); hasStops(c) && failing == 0 {
 		for _, end := range []string{stopped, killed} {
 			compareAll(t, c, runLives(t, c, end, decode, build), show)
 		}

@@ -28,52 +28,51 @@ func windowReplayer(op string) replayer {
 	return nil
 }
 
+// named are the options of a windowed operator, whose batches a checkpoint finds by name.
+func named(c *Case) []dstream.OpOption { return append(opOptions(c), dstream.Name(opName)) }
+
 func replayWindow(t testing.TB, c *Case) {
-	got := run(t, c, text, func(in *dstream.DStream[string]) dstream.Stream[string] {
-		return dstream.Window(in, ms(c.Config.WindowMs), slideOf(c))
-	})
-	compareAll(t, c, got, raw)
+	replayStopping(t, c, text, func(in *dstream.DStream[string]) dstream.Stream[string] {
+		return dstream.Window(in, ms(c.Config.WindowMs), slideOf(c)).Named(opName)
+	}, raw)
 }
 
 func replayReduceByWindow(t testing.TB, c *Case) {
 	decode := func(row Row) (v int64, err error) { return v, json.Unmarshal(row, &v) }
 	reduce, length, slide := reducer(t, c), ms(c.Config.WindowMs), slideOf(c)
-	got := run(t, c, decode, func(in *dstream.DStream[int64]) dstream.Stream[int64] {
+	replayStopping(t, c, decode, func(in *dstream.DStream[int64]) dstream.Stream[int64] {
 		if c.Config.Inverse {
-			return dstream.ReduceByWindowInverse(in, reduce, inverse(t, c), length, slide)
+			return dstream.ReduceByWindowInverse(in, reduce, inverse(t, c), length, slide).Named(opName)
 		}
-		return dstream.ReduceByWindow(in, reduce, length, slide)
-	})
-	compareAll(t, c, got, func(v int64) any { return v })
+		return dstream.ReduceByWindow(in, reduce, length, slide).Named(opName)
+	}, func(v int64) any { return v })
 }
 
 func replayCountByWindow(t testing.TB, c *Case) {
-	got := run(t, c, text, func(in *dstream.DStream[string]) dstream.Stream[int64] {
-		return dstream.CountByWindow(in, ms(c.Config.WindowMs), slideOf(c))
-	})
-	compareAll(t, c, got, func(v int64) any { return v })
+	replayStopping(t, c, text, func(in *dstream.DStream[string]) dstream.Stream[int64] {
+		return dstream.CountByWindow(in, ms(c.Config.WindowMs), slideOf(c)).Named(opName)
+	}, func(v int64) any { return v })
 }
 
 func replayCountByValueAndWindow(t testing.TB, c *Case) {
-	replayFailing(t, c, text, func(in *dstream.DStream[string]) dstream.Stream[pairInt] {
-		return dstream.CountByValueAndWindow(in, ms(c.Config.WindowMs), slideOf(c), opOptions(c)...)
+	replayStopping(t, c, text, func(in *dstream.DStream[string]) dstream.Stream[pairInt] {
+		return dstream.CountByValueAndWindow(in, ms(c.Config.WindowMs), slideOf(c), named(c)...)
 	}, showCount)
 }
 
 func replayGroupByKeyAndWindow(t testing.TB, c *Case) {
-	got := run(t, c, pair[int64], func(in pairs) dstream.Stream[dstream.Pair[string, []int64]] {
-		return dstream.GroupByKeyAndWindow(in, ms(c.Config.WindowMs), slideOf(c), opOptions(c)...)
-	})
-	compareAll(t, c, got, showGroup)
+	replayStopping(t, c, pair[int64], func(in pairs) dstream.Stream[dstream.Pair[string, []int64]] {
+		return dstream.GroupByKeyAndWindow(in, ms(c.Config.WindowMs), slideOf(c), named(c)...)
+	}, showGroup)
 }
 
 func replayReduceByKeyAndWindow(t testing.TB, c *Case) {
 	reduce, length, slide := reducer(t, c), ms(c.Config.WindowMs), slideOf(c)
-	replayFailing(t, c, pair[int64], func(in pairs) dstream.Stream[pairInt] {
+	replayStopping(t, c, pair[int64], func(in pairs) dstream.Stream[pairInt] {
 		if c.Config.Inverse {
-			return dstream.ReduceByKeyAndWindowInverse(in, reduce, inverse(t, c), filter(t, c), length, slide, opOptions(c)...)
+			return dstream.ReduceByKeyAndWindowInverse(in, reduce, inverse(t, c), filter(t, c), length, slide, named(c)...)
 		}
-		return dstream.ReduceByKeyAndWindow(in, reduce, length, slide, opOptions(c)...)
+		return dstream.ReduceByKeyAndWindow(in, reduce, length, slide, named(c)...)
 	}, showPair)
 }
 

@@ -48,7 +48,7 @@ func Group(c *Case) string {
 	switch {
 	case !hasStops(c):
 		return c.Op
-	case c.Op == "mapWithState" || c.Op == "updateStateByKey":
+	case c.Op == "mapWithState", c.Op == "updateStateByKey", windowReplayer(c.Op) != nil:
 		return c.Op + "/stops"
 	default:
 		return c.Op + "/uninterrupted"
