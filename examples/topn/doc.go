@@ -10,11 +10,13 @@
 //
 //	go run ./examples/topn
 //	go run ./examples/topn -n 5 -window 1s
+//	go run ./examples/topn -checkpoint /tmp/topn -interval 1s   # Ctrl-C, and again
 //
 // The searches are a small script, one list a batch, so that the program needs
 // nothing and ends by itself. It prints a chart a batch, with what rose (+), fell
 // (-) or is new (*), and checks at the end that the window has run empty: every
-// search that was added was taken away once.
+// search that was added was taken away once. With -checkpoint the window outlives the
+// process: what an earlier run has added, a later one takes away.
 //
 // job.go is the Statemill job, chart.go a chart as text, main.go the script and
 // the printing.

@@ -21,7 +21,8 @@ usage: topn [flags]
 
 It plays a small script of searches, one list a batch, and prints a chart for
 every batch: + a term rose, - it fell, * it is new. It ends by itself when the
-last search has left the window, and checks that nothing is left then.
+last search has left the window, and checks that nothing is left then. With
+-checkpoint a stopped run is gone on with by the next one.
 
 Exit status: 0 the window ran empty; 1 it did not, or the run failed or was ended
 early; 2 wrong usage.
@@ -33,6 +34,7 @@ flags:
 type options struct {
 	interval, window time.Duration
 	n                int
+	checkpoint       string // folder; none if empty
 }
 
 func main() {
@@ -69,6 +71,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.DurationVar(&o.interval, "interval", 100*time.Millisecond, "batch `interval`")
 	f.DurationVar(&o.window, "window", 0, "what counts is of the last `time`, a multiple of the interval; 0: 4 intervals")
 	f.IntVar(&o.n, "n", 3, "`places` of a chart")
+	f.StringVar(&o.checkpoint, "checkpoint", "", "`folder` in which window and position outlive the process")
 	switch err := f.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(stdout, usage)
@@ -98,6 +101,10 @@ func play(ctx context.Context, script [][]string, o options, stdout io.Writer) e
 	script = append(script, make([][]string, o.window/o.interval)...)
 	queue := source.NewQueue(1, script...)
 	queue.Finish()
+	opts := []dstream.ContextOption{dstream.WithStopWhenDone()}
+	if o.checkpoint != "" {
+		opts = append(opts, dstream.WithCheckpoint(o.checkpoint))
+	}
 
 	charts := 0
 	var last []count
@@ -106,9 +113,14 @@ func play(ctx context.Context, script [][]string, o options, stdout io.Writer) e
 		_, err := fmt.Fprintln(stdout, line(b, last, chart))
 		last = chart
 		return err
-	}), dstream.WithStopWhenDone())
+	}), opts...)
 	switch {
 	case err != nil:
+		return err
+	case o.checkpoint != "" && ctx.Err() != nil:
+		return errors.New("stopped before the end of the script: start again with the same -checkpoint to go on")
+	case o.checkpoint != "" && len(last) == 0: // earlier runs may have had the most of it
+		_, err = fmt.Fprintf(stdout, "the window has run empty; this run made %d charts\n", charts)
 		return err
 	case charts < len(script):
 		return fmt.Errorf("ended after %d of %d batches", charts, len(script))

@@ -41,9 +41,29 @@ func TestChartsOfAWindow(t *testing.T) {
 }
 
 func TestScript(t *testing.T) {
+	assertScript(t, charts(t, 3, 4*time.Second, append(script(), make([][]string, 4)...)))
+}
+
+// The window outlives a loss of power after any batch.
+func TestCrashesKeepTheWindow(t *testing.T) {
+	show := func(dstream.Batch, []count) error { return nil }
+	kit := milltest.New(t, time.Second, job(source.NewQueue[string](1), 3, 4*time.Second, time.Second, show))
+	kit.Checkpoint()
+	batches := append(script(), make([][]string, 4)...)
+	milltest.Input[string](kit, "searches").Batches(batches...)
+	for i := range batches {
+		if i > 0 {
+			kit.Crash()
+		}
+		kit.Tick(1)
+	}
+	assertScript(t, milltest.Output[count](kit, "chart"))
+}
+
+func assertScript(t *testing.T, all [][]count) {
 	var lines []string
 	var before []count
-	for i, chart := range charts(t, 3, 4*time.Second, append(script(), make([][]string, 4)...)) {
+	for i, chart := range all {
 		lines = append(lines, line(dstream.Batch{Epoch: uint64(i + 1)}, before, chart))
 		before = chart
 	}
@@ -96,6 +116,16 @@ func TestRun(t *testing.T) {
 	assert.Contains(t, out.String(), "batch  1: go* 2, rust* 1, zig* 1\n")
 	assert.Contains(t, out.String(), "every search has left the window again\n")
 	assert.Empty(t, errs.String())
+}
+
+// A second run on the same checkpoint finds the window empty, makes one chart of it and ends.
+func TestRunWithCheckpoint(t *testing.T) {
+	args := []string{"-interval", "20ms", "-checkpoint", t.TempDir()}
+	for _, n := range []string{"13", "1"} {
+		var out, errs bytes.Buffer
+		require.Zero(t, run(t.Context(), args, &out, &errs), errs.String())
+		assert.Contains(t, out.String(), "the window has run empty; this run made "+n+" charts\n")
+	}
 }
 
 func TestRunEndedEarlyIsAnError(t *testing.T) {
