@@ -72,8 +72,9 @@
 // several windows have ended since the batch before, only the last of them is given,
 // once; records that only the others had are counted into it, so that none is lost.
 //
-// What windows read is kept in memory as long as they need it. It is not in the
-// checkpoint yet, so a job with windows and WithCheckpoint does not start.
+// What windows read is kept in memory as long as they need it. On a checkpoint it is
+// in the store too, once a batch, as the state of a hidden operator that is named
+// after the window; so a window needs a name there, and records that can be stored.
 //
 // # What it does not do
 //
