@@ -53,7 +53,7 @@ func (s *Session) inspect(ctx context.Context) (protocol.Result, error) {
 			return protocol.Unsuitable(), err
 		}
 	}
-	owner, err := s.root.Owner(ctx)
+	owner, err := s.newestOwner(ctx)
 	if err != nil {
 		return protocol.Result{}, err
 	}
@@ -61,7 +61,7 @@ func (s *Session) inspect(ctx context.Context) (protocol.Result, error) {
 		return protocol.Result{}, err
 	}
 	// With the lock, nobody adds to it.
-	if owner, err = s.root.Owner(ctx); err != nil {
+	if owner, err = s.newestOwner(ctx); err != nil {
 		return protocol.Result{}, err
 	}
 	_, err = s.cfg.Store.Stat(ctx, MetadataName(1))
@@ -185,6 +185,21 @@ func (s *Session) found(c *Commit) protocol.Found {
 		}
 	}
 	return f
+}
+
+// newestOwner is the newest owner/ file. Only its number counts, so a damaged one
+// is told and refuses nothing.
+func (s *Session) newestOwner(ctx context.Context) (*Owner, error) {
+	owner, err := s.root.Owner(ctx)
+	if !errors.Is(err, ErrCorrupt) {
+		return owner, err
+	}
+	terms, lerr := s.root.numbers(ctx, ownerFolder)
+	if lerr != nil || len(terms) == 0 {
+		return nil, errors.Join(err, lerr)
+	}
+	s.notice(Notice{Kind: NoticeStart, Err: err, Text: "the newest owner file cannot be read; its number is all that is needed of it"})
+	return &Owner{Format: ownerFormat, Term: terms[len(terms)-1]}, nil
 }
 
 // recheck is inspect's judgement once more, about the commit that counts.

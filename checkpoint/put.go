@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"syscall"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -63,11 +62,11 @@ func (e *permanent) Unwrap() error { return e.error }
 
 // final reports whether trying again is of no use.
 func final(ctx context.Context, err error) bool {
-	if ctx.Err() != nil || Bad(err) {
+	if ctx.Err() != nil || Bad(err) || vfs.IsReadOnly(err) {
 		return true
 	}
 	for _, e := range []error{
-		fs.ErrExist, fs.ErrInvalid, fs.ErrPermission, errors.ErrUnsupported, vfs.ErrNoLinks, syscall.EROFS,
+		fs.ErrExist, fs.ErrInvalid, fs.ErrPermission, errors.ErrUnsupported, vfs.ErrNoLinks,
 		ErrCorrupt, ErrFormat, ErrGap, ErrNoStart, ErrNotOwner, ErrOwned, ErrRefused,
 	} {
 		if errors.Is(err, e) {
