@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/statemill/statemill/internal/protocol"
 	"github.com/statemill/statemill/sink"
@@ -19,8 +20,26 @@ type CommitInput struct {
 	// Floor is the oldest version to keep; a lower one than before counts as
 	// that one.
 	Floor uint64
-	// Counters are for people and tools.
+	// Counters are for people and tools. Those whose names begin with TotalPrefix
+	// count from commit to commit: epochs that compute nothing carry them over.
 	Counters map[string]int64
+}
+
+// TotalPrefix begins the names of counters that are totals of all epochs so far.
+const TotalPrefix = "total."
+
+// totals are the counters that a commit hands on to the next one.
+func (c *Commit) totals() map[string]int64 {
+	var out map[string]int64
+	for name, n := range c.Counters {
+		if strings.HasPrefix(name, TotalPrefix) {
+			if out == nil {
+				out = map[string]int64{}
+			}
+			out[name] = n
+		}
+	}
+	return out
 }
 
 // at fails unless the machine asks for one of these.

@@ -78,6 +78,9 @@ func (s *Session) createCommit(ctx context.Context, a protocol.Action) (protocol
 	if s.commit != nil && !sabotage.On("floor-falls") {
 		c.Floor = s.commit.Floor
 	}
+	if s.commit != nil {
+		c.Counters = s.commit.totals()
+	}
 	switch {
 	case a.Plan == protocol.Change:
 		c.Watermark, c.Sinks = s.commit.Watermark, s.commit.Sinks

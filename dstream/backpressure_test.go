@@ -152,14 +152,14 @@ func TestCapsBesideBackpressure(t *testing.T) {
 func TestBackpressureFaults(t *testing.T) {
 	for text, opts := range map[string][]dstream.ContextOption{
 		"WithBackpressure: rate estimator: the proportional factor is -1": {dstream.WithBackpressure(dstream.PIDFactors(-1, 0, 0))},
-		"the integral factor is -1":                          {dstream.WithBackpressure(dstream.PIDFactors(0, -1, 0))},
-		"the derived factor is NaN":                          {dstream.WithBackpressure(dstream.PIDFactors(0, 0, math.NaN()))},
-		"the least rate is 0 records/s":                      {dstream.WithBackpressure(dstream.MinRate(0))},
-		"the least rate is -10 records/s":                    {dstream.WithBackpressure(dstream.MinRate(-10))},
-		"option 0 is nil":                                    {dstream.WithBackpressure(nil)},
-		"WithInitialRate: 0 records per second":              {dstream.WithBackpressure(), dstream.WithInitialRate(0)},
-		"NaN records per second":                             {dstream.WithBackpressure(), dstream.WithInitialRate(math.NaN())},
-		"WithInitialRate: the initial rate holds until back": {dstream.WithInitialRate(5)},
+		"the integral factor is -1":                                       {dstream.WithBackpressure(dstream.PIDFactors(0, -1, 0))},
+		"the derived factor is NaN":                                       {dstream.WithBackpressure(dstream.PIDFactors(0, 0, math.NaN()))},
+		"the least rate is 0 records/s":                                   {dstream.WithBackpressure(dstream.MinRate(0))},
+		"the least rate is -10 records/s":                                 {dstream.WithBackpressure(dstream.MinRate(-10))},
+		"option 0 is nil":                                                 {dstream.WithBackpressure(nil)},
+		"WithInitialRate: 0 records per second":                           {dstream.WithBackpressure(), dstream.WithInitialRate(0)},
+		"NaN records per second":                                          {dstream.WithBackpressure(), dstream.WithInitialRate(math.NaN())},
+		"WithInitialRate: the initial rate holds until back":              {dstream.WithInitialRate(5)},
 	} {
 		ssc := dstream.New(time.Second, opts...)
 		dstream.Print(dstream.QueueStream(ssc, []int{1}), 1)

@@ -9,6 +9,7 @@ import (
 // back.
 func (r *run) commit() (name string, err error) {
 	e := r.cur
+	r.ssc.counting.end()
 	r.mu.Lock()
 	if r.hard.Err() != nil { // see abortLate
 		r.mu.Unlock()
@@ -47,6 +48,7 @@ func (r *run) committedNow() {
 	for _, n := range r.ops {
 		n.op.commit()
 	}
+	e.progress.Counters = r.ssc.counting.committed()
 	r.epoch, r.committedAt = e.batch.Epoch, e.batch.Time
 	r.remembered = append(r.remembered, e.b)
 	e.committed = true

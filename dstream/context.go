@@ -30,26 +30,28 @@ const (
 // added from one goroutine before the start; the other methods may be called
 // from any goroutine.
 type StreamingContext struct {
-	mu      sync.Mutex // protects what follows, until the start freezes the graph
-	cfg     config
-	nodes   []*node
-	outputs []*output
-	faults  []*Fault
-	state   state
-	run     *run // set by Start
-	doneErr error
+	mu       sync.Mutex // protects what follows, until the start freezes the graph
+	cfg      config
+	nodes    []*node
+	outputs  []*output
+	faults   []*Fault
+	state    state
+	run      *run // set by Start
+	counting *counting
+	doneErr  error
 }
 
 // NewStreamingContext makes an empty context with the given batch interval,
 // which must be more than 0. Wrong options are reported by Validate, Start and
 // Run.
 func NewStreamingContext(interval time.Duration, opts ...ContextOption) *StreamingContext {
-	ssc := &StreamingContext{cfg: config{
-		interval:  interval,
-		out:       vfs.Stdout(),
-		maxQueued: defaultMaxQueued,
-		ioRetry:   defaultIORetry,
-		clock:     clock.System(),
+	ssc := &StreamingContext{counting: newCounting(), cfg: config{
+		interval:          interval,
+		out:               vfs.Stdout(),
+		maxQueued:         defaultMaxQueued,
+		concurrentOutputs: 1,
+		ioRetry:           defaultIORetry,
+		clock:             clock.System(),
 	}}
 	if interval <= 0 {
 		ssc.cfg.fault(caller(), "dstream.NewStreamingContext",

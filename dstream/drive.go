@@ -77,7 +77,7 @@ func phaseOf(k core.ActionKind) string {
 // operators' newest versions stay readable as long as the context is held.
 func (r *run) finish(err error) {
 	r.end()
-	cerr := r.endLife()
+	cerr := errors.Join(r.endLife(), r.tellEvents()) // receivers have stopped
 	r.mu.Lock()
 	r.finished = true
 	r.mu.Unlock()
@@ -146,7 +146,7 @@ func (r *run) loop(work chan<- core.Action, results <-chan core.Event, started b
 		case <-timer.C():
 			next, before := r.core.NextTick(), r.core.Stats().Skipped
 			actions = r.core.Step(core.Tick(r.clock.Now().UnixNano()))
-			r.noteSkipped(next, r.core.Stats().Skipped-before)
+			r.noteTicked(next, r.core.Stats().Skipped-before)
 			r.handled(core.Event{})
 		case <-soft:
 			soft = nil
@@ -273,7 +273,7 @@ func (r *run) changeDue() bool { return r.durable != nil && r.durable.change && 
 
 // tellAll tells the listeners what has come up beside the batches.
 func (r *run) tellAll() error {
-	err := r.tellSkipped()
+	err := r.tellEvents()
 	if r.durable != nil {
 		err = errors.Join(err, r.durable.tellNotices())
 	}

@@ -196,6 +196,7 @@ func (r *run) pause(ctx context.Context, d time.Duration) error {
 // coreStart says where the planner begins.
 func (d *durable) coreStart() (core.Start, error) {
 	start := core.Start{Resumed: true, Zero: d.start.Zero}
+	d.r.ssc.counting.restore(d.start.Commit)
 	if c := d.start.Commit; c != nil {
 		start.Last = core.Point{Epoch: c.Epoch, Time: c.Time}
 	}

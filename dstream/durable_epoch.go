@@ -118,6 +118,7 @@ func (d *durable) counters() map[string]int64 {
 			c["inputRows"] += got.rows
 		}
 	}
+	d.r.ssc.counting.durable(c)
 	for _, o := range p.Operators {
 		c["keys"] += o.Keys
 		c["changed"] += o.Changed

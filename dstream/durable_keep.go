@@ -110,7 +110,7 @@ func (d *durable) tellNotices() error {
 // progress completes the checkpoint's part of an epoch's progress.
 func (d *durable) progress() CheckpointProgress {
 	p, s := d.files, d.keeper.Stats()
-	p.Term = d.start.Term
+	p.Root, p.Run, p.Term = d.start.Root, d.id, d.start.Term
 	p.Snapshots, p.SnapshotBytes, p.SnapshotsFailed, p.SnapshotsForced = s.Snapshots, s.SnapshotBytes, s.Failed, s.Forced
 	p.Deleted, p.ChainMax, p.Floor = s.Deleted, s.ChainMax, s.Floor
 	return p

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/statemill/statemill/internal/core"
-	"github.com/statemill/statemill/internal/harness"
 	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/rdd"
 	"github.com/statemill/statemill/source"
@@ -174,71 +173,6 @@ func (r *run) seal() (name string, err error) {
 	return "", nil
 }
 
-// outputs runs the outputs in the order in which they were registered. A failed
-// one runs again over the same kept records (R3).
-func (r *run) outputs() (name string, err error) {
-	e := r.cur
-	if r.durable != nil {
-		if err := r.durable.outputs(r.hard); err != nil {
-			return "checkpoint", err
-		}
-	}
-	for _, o := range r.ssc.outputs {
-		if _, due := e.b.slides(o.node); !due {
-			continue
-		}
-		began := r.clock.Now()
-		done := OutputProgress{Name: o.label(), Kind: o.kind}
-		for {
-			err := r.output(o, done.Attempts)
-			done.Attempts++
-			if err == nil {
-				break
-			}
-			if r.hard.Err() != nil {
-				return o.label(), context.Cause(r.hard)
-			}
-			if lerr := r.listen(func(l *Listener) {
-				if l.OutputFailed != nil {
-					l.OutputFailed(e.batch, o.label(), err)
-				}
-			}); lerr != nil {
-				return o.label(), errors.Join(err, lerr)
-			}
-			if done.Attempts > r.ssc.cfg.taskRetries {
-				return o.label(), err
-			}
-		}
-		done.Duration = r.clock.Now().Sub(began)
-		e.progress.Outputs = append(e.progress.Outputs, done)
-	}
-	if name, err := r.sinks(); err != nil {
-		return name, err
-	}
-	e.phase(r, &e.progress.Phases.Output)
-	return "", nil
-}
-
-// output runs one attempt of an output.
-func (r *run) output(o *output, attempt int) error {
-	b := r.cur.b
-	if attempt > 0 && sabotage.On("output-recompute") {
-		b.slots[o.node.id] = slot{}
-	}
-	return r.do("output "+o.label(), func() error {
-		at := func(ctx context.Context) *outputContext { return &outputContext{ctx: ctx, attempt: attempt} }
-		if r.harness == nil {
-			return o.run(b, at(b.ctx))
-		}
-		return r.harness.Output(b.ctx, harness.OutputCall{
-			Name: o.label(), Kind: o.kind, Epoch: b.batch.Epoch, Time: b.batch.Time, Attempt: attempt,
-			Rows:       func(ctx context.Context) (any, error) { return o.rows(b, at(ctx)) },
-			Partitions: func(ctx context.Context) (any, error) { return o.parts(b, at(ctx)) },
-			Run:        func(ctx context.Context) error { return o.run(b, at(ctx)) },
-		})
-	})
-}
-
 // rollBack takes back everything of the running epoch (R4): every partition of
 // every operator, those that had succeeded too.
 func (r *run) rollBack(cause error) {
@@ -261,6 +195,7 @@ func (r *run) rollBack(cause error) {
 	}
 	e.b.dropAll()
 	r.exec.tally.take()
+	r.ssc.counting.drop()
 }
 
 // forget lets go of what every stream has remembered long enough: batches with

@@ -26,6 +26,7 @@ type executor struct {
 	pools    *rdd.Pools
 	hard     context.Context // its end aborts all tasks
 	tally    *tally
+	counting *counting // nil without counters
 }
 
 // tally is what tasks report beside their results. It is shared by the
@@ -100,17 +101,26 @@ func (e *executor) serial() *executor {
 
 // RunStage runs all tasks of a stage.
 func (e *executor) RunStage(ctx context.Context, s *rdd.Stage) error {
-	return e.RunTasks(ctx, s.Name(), s.Tasks(), s.RunTask)
+	// A stage runs once, whatever becomes of the output that asked for it: what its
+	// tasks count is the epoch's.
+	return e.runTasks(ctx, s.Name(), s.Tasks(), s.RunTask, nil)
 }
 
 // RunTasks runs n tasks on the workers, each until it has succeeded once.
 func (e *executor) RunTasks(ctx context.Context, name string, n int, task func(*rdd.Task) error) error {
+	return e.runTasks(ctx, name, n, task, e.counting.current())
+}
+
+// runTasks is RunTasks of tasks that add to the counters as part of parent.
+func (e *executor) runTasks(ctx context.Context, name string, n int, task func(*rdd.Task) error, parent additions) error {
 	// Actions bring a context of the user's; the end of the run ends them too.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(e.hard, func() { cancel(context.Cause(e.hard)) })()
 	return pool.Run(ctx, e.workers, n, func(ctx context.Context, worker, i int) error {
-		return e.attempts(ctx, name, worker, i, task)
+		return e.attempts(ctx, name, worker, i, func(t *rdd.Task) error {
+			return e.counting.attempt(parent, func() error { return task(t) })
+		})
 	})
 }
 

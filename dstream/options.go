@@ -54,27 +54,28 @@ const (
 )
 
 type config struct {
-	interval      time.Duration
-	parallelism   int // 0: GOMAXPROCS at the start
-	out           io.Writer
-	listeners     []Listener
-	taskRetries   int
-	policy        RecordPolicy
-	maxRecords    int64 // 0: no limit
-	maxRate       float64
-	backpressure  *rates.Config // nil: none
-	initialRate   float64
-	initialRateAt string // line of WithInitialRate, "": not given
-	maxQueued     int
-	stopTimeout   time.Duration // 0: defaultStopTimeout
-	remember      time.Duration
-	stopWhenDone  bool
-	checkpoint    checkpointConfig
-	ioRetry       time.Duration
-	memoryLimit   int64 // 0: none
-	clock         clock.Clock
-	harness       *harness.Harness
-	faults        []*Fault
+	interval          time.Duration
+	parallelism       int // 0: GOMAXPROCS at the start
+	out               io.Writer
+	listeners         []Listener
+	taskRetries       int
+	policy            RecordPolicy
+	maxRecords        int64 // 0: no limit
+	maxRate           float64
+	backpressure      *rates.Config // nil: none
+	initialRate       float64
+	initialRateAt     string // line of WithInitialRate, "": not given
+	concurrentOutputs int
+	maxQueued         int
+	stopTimeout       time.Duration // 0: defaultStopTimeout
+	remember          time.Duration
+	stopWhenDone      bool
+	checkpoint        checkpointConfig
+	ioRetry           time.Duration
+	memoryLimit       int64 // 0: none
+	clock             clock.Clock
+	harness           *harness.Harness
+	faults            []*Fault
 }
 
 func (c *config) fault(caller, call string, err error) {

@@ -72,6 +72,8 @@ func Print[T any](in Stream[T], n int, opts ...OpOption) {
 			text.WriteByte('\n')
 		}
 		text.WriteByte('\n')
+		b.run.printing.Lock() // of another output, WithConcurrentOutputs
+		defer b.run.printing.Unlock()
 		_, err = io.WriteString(b.run.ssc.cfg.out, text.String())
 		return err
 	})

@@ -28,18 +28,37 @@ type Listener struct {
 	// BatchRedone: the batch that begins was planned by an earlier run, which did
 	// not commit it. BatchStarted follows.
 	BatchRedone func(Batch)
+	// BatchSubmitted: the batch of this time is due. It begins when those before it
+	// have ended; with the earlier ones it is told between the phases of a batch.
+	BatchSubmitted func(time.Time)
 	// BatchStarted: the batch's sources are planned.
 	BatchStarted func(Batch)
 	// BatchCompleted: the batch is committed.
 	BatchCompleted func(Progress)
 	// BatchFailed: the batch was given up; the run ends with this error.
 	BatchFailed func(Batch, error)
+	// OutputStarted: an output of the batch begins; the text is its name. (Rows of an
+	// exactly-once sink are written later, right before the commit.)
+	OutputStarted func(Batch, string)
+	// OutputCompleted: an output of the batch has ended, all attempts together. The
+	// error is nil if it succeeded; else the batch fails.
+	OutputCompleted func(Batch, OutputProgress, error)
 	// OutputFailed: an attempt of an output failed.
 	OutputFailed func(Batch, string, error)
 	// TickSkipped: a tick got no batch, as MaxQueuedBatches others were waiting or
 	// the clock jumped over it. It is told between the phases of a batch. Of a very
 	// long row of them only the first 1000 are told; Progress.SkippedTicks is exact.
 	TickSkipped func(time.Time)
+
+	// ReceiverStarted: the receiver of a ReceiverStream is called; the text is the
+	// stream's name. These three are told between the phases of a batch, and at the
+	// end of the run.
+	ReceiverStarted func(string)
+	// ReceiverFailed: the receiver returned an error and is called again.
+	ReceiverFailed func(string, error)
+	// ReceiverStopped: the receiver is not called any more, with the error that ended
+	// it if it did not end in order.
+	ReceiverStopped func(string, error)
 }
 
 // Progress is what one committed batch did. Durations are by the context's
@@ -59,6 +78,8 @@ type Progress struct {
 	Operators []OperatorProgress
 	Outputs   []OutputProgress
 
+	Counters []CounterProgress // by name
+
 	Checkpoint CheckpointProgress // zero without a checkpoint
 
 	SkippedRecords int64 // records dropped by the Skip policy
@@ -69,19 +90,21 @@ type Progress struct {
 // CheckpointProgress is what became durable with a batch, and what maintenance
 // has done since the start of the run.
 type CheckpointProgress struct {
-	Term       uint64 // number of the run on the checkpoint
-	Commits    int64  // since the start
-	DeltaFiles int    // written by the batch
-	DeltaBytes int64  // their length
+	Root       string `json:"root"`       // id of the checkpoint
+	Run        string `json:"run"`        // id of the run
+	Term       uint64 `json:"term"`       // number of the run on the checkpoint
+	Commits    int64  `json:"commits"`    // since the start
+	DeltaFiles int    `json:"deltaFiles"` // written by the batch
+	DeltaBytes int64  `json:"deltaBytes"` // their length
 
-	Snapshots       int64  // written since the start
-	SnapshotBytes   int64  // their length
-	SnapshotsFailed int64  // failed tries
-	SnapshotsForced int64  // written as the deltas after the last one had become too many
-	Repaired        int64  // bad or lost snapshots that a load found
-	Deleted         int64  // files that are no longer needed
-	ChainMax        uint64 // most deltas that a load would read in any partition
-	Floor           uint64 // oldest version whose files are kept; 0 while all are
+	Snapshots       int64  `json:"snapshots"`       // written since the start
+	SnapshotBytes   int64  `json:"snapshotBytes"`   // their length
+	SnapshotsFailed int64  `json:"snapshotsFailed"` // failed tries
+	SnapshotsForced int64  `json:"snapshotsForced"` // written as the deltas after the last one had become too many
+	Repaired        int64  `json:"repaired"`        // bad or lost snapshots that a load found
+	Deleted         int64  `json:"deleted"`         // files that are no longer needed
+	ChainMax        uint64 `json:"chainMax"`        // most deltas that a load would read in any partition
+	Floor           uint64 `json:"floor"`           // oldest version whose files are kept; 0 while all are
 }
 
 // Phases are the parts of the processing delay.

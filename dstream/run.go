@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,16 +55,20 @@ type run struct {
 	broken     error         // a roll-back that failed
 	cause      error         // why the run ends, for a listener that ends the driver
 
-	mu          sync.Mutex // protects epoch, last, doing, and the operators' current versions
-	committing  bool       // the durable commit of last is under way
-	epoch       uint64     // newest committed one
-	committedAt time.Time  // its batch time
-	last        Batch      // the running one
-	doing       string     // the output or listener that runs on the driver
+	printing  sync.Mutex // one output writes at a time
+	listening sync.Mutex // one listener is called at a time
+
+	mu          sync.Mutex     // protects epoch, last, doing, and the operators' current versions
+	committing  bool           // the durable commit of last is under way
+	epoch       uint64         // newest committed one
+	committedAt time.Time      // its batch time
+	last        Batch          // the running one
+	doing       map[string]int // outputs and listeners that run
 	latest      *Progress
 	ticks       core.Stats
-	finished    bool        // nothing is remembered any more
-	skipped     []time.Time // ticks that TickSkipped is yet to be told of
+	finished    bool                // nothing is remembered any more
+	events      []func(l *Listener) // what came up beside the batches and is yet to be told
+	skipsTold   int                 // of events, skipped ticks
 }
 
 func newRun(ssc *StreamingContext) *run {
@@ -70,7 +76,7 @@ func newRun(ssc *StreamingContext) *run {
 	r := &run{
 		ssc: ssc, harness: c.harness, clock: c.clock, meter: newMeter(c.memoryLimit),
 		workers: c.parallelism, secret: rand.Uint64(), pools: new(rdd.Pools),
-		done: make(chan struct{}), late: make(chan struct{}), left: make(chan struct{}),
+		doing: map[string]int{}, done: make(chan struct{}), late: make(chan struct{}), left: make(chan struct{}),
 	}
 	if r.workers == 0 {
 		r.workers = runtime.GOMAXPROCS(0)
@@ -88,6 +94,9 @@ func newRun(ssc *StreamingContext) *run {
 		workers: workers, retries: c.taskRetries, policy: c.policy, ioRetry: c.ioRetry,
 		retryNow: c.harness != nil && c.harness.RetriesAtOnce(),
 		clock:    c.clock, pools: r.pools, hard: r.hard, tally: newTally(),
+	}
+	if len(ssc.counting.byName) > 0 {
+		r.exec.counting = ssc.counting
 	}
 	r.serial = r.exec.serial()
 	for _, n := range ssc.nodes {
@@ -231,9 +240,7 @@ func (r *run) abortLate() *StopTimeoutError {
 	tasks := r.exec.tally.tasks()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.doing != "" {
-		tasks = append(tasks, r.doing)
-	}
+	tasks = append(tasks, slices.Sorted(maps.Keys(r.doing))...)
 	late := &StopTimeoutError{Batch: r.last, Committed: r.epoch == r.last.Epoch, Committing: r.committing, Tasks: tasks}
 	r.abort(late)
 	r.lateOnce.Do(func() { close(r.late) })
@@ -243,13 +250,15 @@ func (r *run) abortLate() *StopTimeoutError {
 // do runs a user's function on the driver under the name that a stop timeout
 // shows.
 func (r *run) do(name string, f func() error) error {
-	set := func(s string) {
+	count := func(n int) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.doing = s
+		if r.doing[name] += n; r.doing[name] == 0 {
+			delete(r.doing, name)
+		}
 	}
-	set(name)
-	defer set("")
+	count(1)
+	defer count(-1)
 	_, err := call(name, func() (struct{}, error) { return struct{}{}, f() })
 	return err
 }
@@ -259,6 +268,8 @@ func (r *run) listen(f func(l *Listener)) error {
 	if len(r.ssc.cfg.listeners) == 0 {
 		return nil
 	}
+	r.listening.Lock()
+	defer r.listening.Unlock()
 	return r.do("listener", func() error {
 		for i := range r.ssc.cfg.listeners {
 			f(&r.ssc.cfg.listeners[i])
@@ -269,40 +280,6 @@ func (r *run) listen(f func(l *Listener)) error {
 
 // inBackground runs f beside the batches; the run's end waits for it.
 func (r *run) inBackground(f func()) { r.background.Go(f) }
-
-// mostSkippedTold bounds the ticks that are told one by one: a clock may jump far.
-const mostSkippedTold = 1000
-
-// noteSkipped notes n skipped ticks from next on for the listeners. The hand
-// tells them, so that listeners are never called from two goroutines at once.
-func (r *run) noteSkipped(next int64, n uint64) {
-	if n == 0 || len(r.ssc.cfg.listeners) == 0 {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := range int64(min(n, uint64(max(0, mostSkippedTold-len(r.skipped))))) {
-		r.skipped = append(r.skipped, time.Unix(0, next+i*int64(r.ssc.cfg.interval)).UTC())
-	}
-}
-
-// tellSkipped tells the listeners of the ticks that were skipped.
-func (r *run) tellSkipped() error {
-	r.mu.Lock()
-	skipped := r.skipped
-	r.skipped = nil
-	r.mu.Unlock()
-	if len(skipped) == 0 {
-		return nil
-	}
-	return r.listen(func(l *Listener) {
-		for _, t := range skipped {
-			if l.TickSkipped != nil {
-				l.TickSkipped(t)
-			}
-		}
-	})
-}
 
 // noteTicks keeps the planner's counts where others can see them.
 func (r *run) noteTicks() {

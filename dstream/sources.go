@@ -105,7 +105,7 @@ func ReaderStream(ssc *StreamingContext, name string, r io.Reader) *DStream[stri
 
 // SocketStream gives the lines that a TCP server at addr ("host:port") sends.
 // What was read and not committed when the process ends is lost: a socket
-// cannot be read twice.
+// cannot be read twice. ReceiverStream with receiver.Lines keeps it in a log.
 func SocketStream(ssc *StreamingContext, name, addr string) *DStream[string] {
 	d := from[string](ssc, "SocketStream", name, source.Socket(addr))
 	if addr == "" {

@@ -44,7 +44,7 @@ var rooms = map[string][]string{
 	"internal/rates":   {},
 
 	"dstream": {
-		"vfs", "codec", "partitioner", "rdd", "statemap", "timeout", "staterdd", "source", "sink", "checkpoint",
+		"vfs", "codec", "partitioner", "rdd", "statemap", "timeout", "staterdd", "source", "source/receiver", "sink", "checkpoint",
 		"checkpoint/statefile", "checkpoint/store", "internal/core", "internal/harness", "internal/rates",
 	},
 
