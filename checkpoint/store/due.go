@@ -129,7 +129,13 @@ func (l *ledger) tooLong() bool {
 	return false
 }
 
-func (l *ledger) over(a *account) bool { return a.chain >= 2*a.policy.interval() }
+// It begins a tenth before twice the interval, so that also two such chains in a
+// row, with the snapshots of other partitions beside them, stay within the files
+// that report 16 allows.
+func (l *ledger) over(a *account) bool {
+	n := a.policy.interval()
+	return a.chain >= 2*n-n/5
+}
 
 // forced gives the partitions whose snapshot must come before the next commit
 // and is not being written. One that has just failed waits for its retry.
