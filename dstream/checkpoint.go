@@ -241,7 +241,6 @@ func WithAcceptDifferentRedo() ContextOption {
 // state is found again, and types that can be stored.
 func (ssc *StreamingContext) checkpointFaults() (faults []*Fault) {
 	k := &ssc.cfg.checkpoint
-	ssc.nameHidden()
 	if k.at == "" {
 		return k.needs
 	}

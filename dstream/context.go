@@ -145,6 +145,7 @@ func (ssc *StreamingContext) validate(at string) error {
 	if len(ssc.outputs) == 0 {
 		faults = append(faults, &Fault{Caller: at, Call: "dstream.StreamingContext", Err: ErrNoOutputs})
 	}
+	ssc.nameHidden() // their names must differ, too
 	faults = append(faults, ssc.duplicateNames()...)
 	faults = append(faults, ssc.checkpointFaults()...)
 	faults = append(faults, ssc.sinkFaults()...)

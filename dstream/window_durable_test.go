@@ -192,7 +192,6 @@ func TestWindowsOnACheckpoint(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			c := dstream.New(sec, dstream.WithCheckpoint(t.TempDir()))
 			job(c)
-			_ = c.Validate()
 			require.ErrorContains(t, c.Validate(), want)
 			require.Empty(t, c.Notes())
 		})
