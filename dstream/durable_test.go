@@ -244,11 +244,6 @@ func TestReport10ChangedStateTypes(t *testing.T) {
 		A int
 		B string
 	}
-	type added struct {
-		A int
-		B string
-		C float64
-	}
 	type removed struct{ A int }
 	type changed struct {
 		A string

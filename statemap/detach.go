@@ -120,6 +120,12 @@ func (t *table[K, SK, S]) handOver(nt *table[K, SK, S], h *handle[K, SK, S], wit
 		}
 		nt.versions = append(nt.versions, lists...)
 		nt.first = from
+		// A slot that is pending here, as an earlier version removed its key, can
+		// have been written since by a version of these lists. If nt takes that one
+		// back, the slot is again without a state.
+		if !sabotage.On("detach-loses-pending") {
+			nt.pending = append(nt.pending, t.pending...)
+		}
 	}
 	nt.free, nt.vacant = nt.vacant, nil // only now: alloc would have used them
 	var stay, move []*handle[K, SK, S]

@@ -29,7 +29,6 @@ type journal struct {
 	pending  *group        // calls that wait for the next write
 	writing  bool          // one of the callers writes for all
 	closed   bool
-	buf      []byte
 }
 
 // segment is a file of the log.

@@ -43,14 +43,6 @@ func cutTo(n int) func([]byte) []byte {
 
 func flip(b []byte) []byte { b[len(b)/2] ^= 1; return b }
 
-// numbers gives folder/from … folder/to.
-func numbers(folder string, from, to int) (names []string) {
-	for n := from; n <= to; n++ {
-		names = append(names, fmt.Sprintf("%s/%d", folder, n))
-	}
-	return names
-}
-
 var accidents = []accident{
 	{name: "none", what: "nothing", do: func(*root) {}},
 
