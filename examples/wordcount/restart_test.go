@@ -42,7 +42,7 @@ func TestGoesOnAfterAnInterrupt(t *testing.T) {
 		args := append(flags, "-checkpoint", dir, "-batch", "500", "-every", "1", novel(t, 20_000))
 		ctx, interrupt := context.WithTimeout(t.Context(), time.Minute)
 		defer interrupt()
-		out, errs := &watched{text: "batch 3: top words", then: interrupt}, &watched{}
+		out, errs := &watched{text: ": top words", then: interrupt}, &watched{}
 		require.Equal(t, 1, run(ctx, args, nil, out, errs), errs.String())
 		require.ErrorIs(t, ctx.Err(), context.Canceled, "it was interrupted, not given up")
 		assert.Contains(t, errs.String(), "ended early: nothing is verified; start it again to go on")
