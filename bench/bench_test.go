@@ -161,7 +161,8 @@ func TestEveryBench(t *testing.T) {
 func TestTables(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, tables(&out, options{quick: true}))
-	for _, want := range []string{"| 2000 | 100 % | 10 |", "| 4 partitions become 8 |", "| file reads in 100 batches | 0 |"} {
+	for _, want := range []string{"| 2000 | 100 % | 10 |", "| 4 partitions become 8 |", "| reads of state and documents in 100 batches | 0 |",
+		"| looks at the run's own owner file in 100 batches | 100 |", "| folder listings in 100 batches | 0 |"} {
 		assert.Contains(t, out.String(), want)
 	}
 }

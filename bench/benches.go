@@ -42,11 +42,11 @@ var benches = []*bench{
 		about: "CPU from the start of a run to its readiness, 1M keys from a snapshot on the disk: 300 ns a key are 300 ms on a core",
 	},
 	{
-		name: "load_memory", ratio: "peak_to_final", target: 1.5, cores: 1, maxProcs: 3, maxRuns: 1, measure: measureLoadMemory,
+		name: "load_memory", ratio: "peak_to_final", target: 1.5, cores: 1, maxProcs: 3, maxRuns: 1, measure: judgedBy("peak_to_final"),
 		about: "greatest heap while 1M keys are loaded, over the heap of the loaded state",
 	},
 	{
-		name: "disk_per_key", ratio: "bytes_per_key", target: 24, cores: 1, maxProcs: 1, maxRuns: 1, measure: measureDiskBytes,
+		name: "disk_per_key", ratio: "bytes_per_key", target: 24, cores: 1, maxProcs: 1, maxRuns: 1, measure: judgedBy("disk_bytes_per_key"),
 		about: "snapshot on the disk: string of 16 bytes to int64, not compressed",
 	},
 	{

@@ -174,24 +174,16 @@ func measureLoad(o options) (s sample, err error) {
 	return s, nil
 }
 
-// measureLoadMemory judges the memory of measureLoad.
-func measureLoadMemory(o options) (sample, error) {
-	o.runs = 1
-	s, err := measureLoad(o)
-	if err == nil {
-		s.Figures["ratio"] = s.Figures["peak_to_final"]
+// judgedBy is measureLoad, once, judged by another of its figures.
+func judgedBy(figure string) func(options) (sample, error) {
+	return func(o options) (sample, error) {
+		o.runs = 1
+		s, err := measureLoad(o)
+		if err == nil {
+			s.Figures["ratio"] = s.Figures[figure]
+		}
+		return s, err
 	}
-	return s, err
-}
-
-// measureDiskBytes judges the disk of measureLoad.
-func measureDiskBytes(o options) (sample, error) {
-	o.runs = 1
-	s, err := measureLoad(o)
-	if err == nil {
-		s.Figures["ratio"] = s.Figures["disk_bytes_per_key"]
-	}
-	return s, err
 }
 
 // load opens the checkpoint, and looks at it when it is ready.

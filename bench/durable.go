@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -16,7 +17,8 @@ import (
 // traffic counts what goes to and from the files of a checkpoint.
 type traffic struct {
 	deltas, snapshots, documents atomic.Int64 // bytes written
-	opens, reads, lists, syncs   atomic.Int64 // calls
+	opens, reads, lists, syncs   atomic.Int64 // calls; reads are those of state and documents
+	owners                       atomic.Int64 // looks at owner files, which are opened and read to the end
 }
 
 // Before is told every file call.
@@ -33,8 +35,13 @@ func (t *traffic) Before(c vfs.Call) vfs.Fault {
 		}
 	case vfs.KindOpen:
 		t.opens.Add(1)
+		if isOwner(c.Path) {
+			t.owners.Add(1)
+		}
 	case vfs.KindRead:
-		t.reads.Add(1)
+		if !isOwner(c.Path) {
+			t.reads.Add(1)
+		}
 	case vfs.KindReadDir:
 		t.lists.Add(1)
 	case vfs.KindSync, vfs.KindSyncDir:
@@ -42,6 +49,8 @@ func (t *traffic) Before(c vfs.Call) vfs.Fault {
 	}
 	return vfs.Fault{}
 }
+
+func isOwner(path string) bool { return filepath.Base(filepath.Dir(path)) == "owner" }
 
 // commits is what commits have written: everything but snapshots.
 func (t *traffic) commits() int64 { return t.deltas.Load() + t.documents.Load() }
