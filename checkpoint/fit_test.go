@@ -20,7 +20,7 @@ func refused(t *testing.T, change func(c *Config)) error {
 		old := newJob(m, nil)
 		require.NoError(t, old.run(ctx, 2)) // and goes on
 		j := newJob(m, nil)
-		log := vfs.NewLog("/root", vfs.KindWrites)
+		log := vfs.NewLog("/ckpt", vfs.KindWrites)
 		j.cfg.Store = vfs.WithStoreLog(j.cfg.Store, log)
 		j.cfg.Takeover = TakeoverForce
 		change(&j.cfg)

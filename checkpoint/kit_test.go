@@ -48,7 +48,7 @@ func (m *memMedium) open(tag string, in vfs.Injector) vfs.Store {
 	if in != nil {
 		fsys = vfs.WithFaults(fsys, in)
 	}
-	d, err := vfs.NewDir(fsys, "/root", tag)
+	d, err := vfs.NewDir(fsys, "/ckpt", tag)
 	if err != nil {
 		panic(err)
 	}

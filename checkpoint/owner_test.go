@@ -99,11 +99,11 @@ func TestCallsInOrder(t *testing.T) {
 	} {
 		ctx := t.Context()
 		m := roots[kind]()
-		log := vfs.NewLog("/root", kinds)
+		log := vfs.NewLog("/ckpt", kinds)
 		logged := func() *job {
 			j := namedJob("run", m, nil, counts("counts", 1))
 			if mm, ok := m.(*memMedium); ok {
-				d, err := vfs.NewDir(vfs.WithLog(mm.fs, log), "/root", "run")
+				d, err := vfs.NewDir(vfs.WithLog(mm.fs, log), "/ckpt", "run")
 				require.NoError(t, err)
 				j.cfg.Store = d
 			} else {
@@ -157,7 +157,7 @@ func golden(t *testing.T, name string, log *vfs.Log) {
 func TestNoListsInSteadyState(t *testing.T) {
 	m := roots["objects"]()
 	j := newJob(m, nil)
-	log := vfs.NewLog("/root", vfs.KindAll)
+	log := vfs.NewLog("/ckpt", vfs.KindAll)
 	j.cfg.Store = vfs.WithStoreLog(j.cfg.Store, log)
 	require.NoError(t, j.run(t.Context(), 2))
 	log.Reset()

@@ -25,7 +25,7 @@ func kept(t testing.TB, kind string, n, keep uint64) medium {
 func TestEmptyRoot(t *testing.T) {
 	forStores(t, func(t *testing.T, m medium) {
 		ctx := t.Context()
-		log := vfs.NewLog("/root", vfs.KindWrites)
+		log := vfs.NewLog("/ckpt", vfs.KindWrites)
 		r := OpenRoot(vfs.WithStoreLog(m.open("r", nil), log))
 		c, err := r.Newest(ctx)
 		require.NoError(t, err)

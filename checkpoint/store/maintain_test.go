@@ -301,7 +301,7 @@ func TestSweep(t *testing.T) {
 	temps := []string{"state/1/0/13.7.delta.tmp.run7", fmt.Sprintf("state/1/0/%d.1.snapshot.tmp.run7", floor-1), fmt.Sprintf("commits/%d.tmp.run7", floor-1)}
 	own := []string{"state/1/0/13.2.snapshot.tmp.run2", "state/1/0/14.7.delta.tmp.run7", "state/1/0/13.7.snapshot.tmp.run7", "commits/14.tmp.run7"}
 	for _, name := range append(append([]string{}, temps...), own...) {
-		require.NoError(t, vfs.WriteFile(mem, "/root/"+name, []byte("half")))
+		require.NoError(t, vfs.WriteFile(mem, "/ckpt/"+name, []byte("half")))
 	}
 
 	again := begin(t, dir(t, mem, 2), 1, 2, withPolicy(store.EveryVersions(3)))
@@ -314,11 +314,11 @@ func TestSweep(t *testing.T) {
 		require.False(t, gone(t, s, name), name)
 	}
 	for _, name := range temps {
-		_, err := mem.Stat("/root/" + name)
+		_, err := mem.Stat("/ckpt/" + name)
 		require.Error(t, err, name)
 	}
 	for _, name := range own {
-		_, err := mem.Stat("/root/" + name)
+		_, err := mem.Stat("/ckpt/" + name)
 		require.NoError(t, err, name)
 	}
 	again.checkKept(w.maint.Stats().Oldest)

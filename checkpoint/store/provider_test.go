@@ -30,7 +30,7 @@ func (d *onDisk) Open(o storetest.Options) (storetest.Stores, error) {
 		fsys = vfs.WithFaults(fsys, o.Faults)
 	}
 	tag := fmt.Sprintf("run%d", d.runs)
-	s, err := vfs.NewDir(fsys, "/root", tag)
+	s, err := vfs.NewDir(fsys, "/ckpt", tag)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (d *onDisk) Crash(seed uint64, percent int) storetest.Medium {
 }
 
 func (d *onDisk) Files() vfs.Store {
-	s, err := vfs.NewDir(d.mem, "/root", "test")
+	s, err := vfs.NewDir(d.mem, "/ckpt", "test")
 	if err != nil {
 		panic(err)
 	}

@@ -71,7 +71,7 @@ type machine struct {
 }
 
 func dir(t tester, fsys vfs.FS, term uint64) vfs.Store {
-	d, err := vfs.NewDir(fsys, "/root", fmt.Sprintf("run%d", term))
+	d, err := vfs.NewDir(fsys, "/ckpt", fmt.Sprintf("run%d", term))
 	require.NoError(t, err)
 	return d
 }

@@ -1,4 +1,4 @@
-// Job is the program that the kill -9 loop kills: a word count over a Kafka topic
+// Command job is the program that the kill -9 loop kills: a word count over a Kafka topic
 // with a checkpoint, and every running count written to an exactly-once sink.
 //
 // It tells on its standard output, a line at a time, what phase of which epoch it
