@@ -10,6 +10,7 @@ import (
 
 	"github.com/statemill/statemill/checkpoint"
 	"github.com/statemill/statemill/checkpoint/store"
+	"github.com/statemill/statemill/internal/clock"
 	"github.com/statemill/statemill/internal/core"
 	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/sink"
@@ -183,14 +184,7 @@ func (r *run) pause(ctx context.Context, d time.Duration) error {
 	if r.exec.retryNow {
 		return ctx.Err()
 	}
-	timer := r.clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return clock.Wait(ctx, r.clock, d)
 }
 
 // coreStart says where the planner begins.

@@ -205,15 +205,9 @@ func (b *backoff) wait(ctx context.Context, k clock.Clock, limit time.Duration, 
 	if left <= 0 {
 		return false
 	}
-	timer := k.NewTimer(min(b.next, left))
-	defer timer.Stop()
+	next := min(b.next, left)
 	b.next = min(2*b.next, longestPause)
-	select {
-	case <-timer.C():
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return clock.Wait(ctx, k, next) == nil
 }
 
 // call runs a user's function that is called on the driver, and turns its panic

@@ -251,15 +251,9 @@ func (r *retrier) again(ctx context.Context, err error) bool {
 	if left <= 0 {
 		return false
 	}
-	timer := clock.System().NewTimer(min(r.pause, left))
-	defer timer.Stop()
+	next := min(r.pause, left)
 	r.pause = min(2*r.pause, longestPause)
-	select {
-	case <-timer.C():
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return clock.Wait(ctx, clock.System(), next) == nil
 }
 
 // wrap makes the error that the engine gets.

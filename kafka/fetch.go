@@ -59,7 +59,7 @@ func (s *kafkaSource) fetch(ctx context.Context, p *part, offset, until int64, m
 		var none errNoData
 		if errors.As(err, &none) && none.throttled > 0 && throttles < mostThrottles {
 			throttles++
-			if err := pause(ctx, min(none.throttled, longestThrottle)); err != nil {
+			if err := clock.Wait(ctx, clock.System(), min(none.throttled, longestThrottle)); err != nil {
 				return a, err
 			}
 			continue
@@ -130,16 +130,4 @@ func (s *kafkaSource) failure(ctx context.Context, p *part, offset int64, err er
 		return errBehind{have[0].latest, offset} // it was a follower, or just elected
 	}
 	return &OffsetRangeError{p.Topic, p.Partition, offset, have[0].earliest, have[0].latest}
-}
-
-// pause waits.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := clock.System().NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

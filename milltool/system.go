@@ -31,14 +31,10 @@ func System() Env {
 
 // wait sleeps.
 func wait(ctx context.Context, d time.Duration) error {
-	t := clock.System().NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C():
-		return nil
-	case <-ctx.Done():
+	if clock.Wait(ctx, clock.System(), d) != nil {
 		return ctx.Err()
 	}
+	return nil
 }
 
 // alive asks the system for a process. In doubt it lives.

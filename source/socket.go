@@ -149,14 +149,7 @@ func (s *SocketReader) wait(ctx context.Context, d time.Duration) bool {
 	if c == nil {
 		c = clock.System()
 	}
-	t := c.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C():
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return clock.Wait(ctx, c, d) == nil
 }
 
 // Close implements Source: it closes the connection and waits for the goroutine.

@@ -181,14 +181,10 @@ func chainOf(c *checkpoint.Commit) statefile.Sum { return c.Operators[0].Partiti
 
 // wait is how the session waits between two tries.
 func (p *Provider[K, S]) wait(ctx context.Context, d time.Duration) error {
-	t := p.c.Clock.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
+	if clock.Wait(ctx, p.c.Clock, d) != nil {
 		return ctx.Err()
-	case <-t.C():
-		return nil
 	}
+	return nil
 }
 
 // lost remembers that a newer run has the root.

@@ -33,12 +33,5 @@ func (r *rate) wait(ctx context.Context, n int) error {
 	if !at.After(now) {
 		return ctx.Err()
 	}
-	t := r.clock.NewTimer(at.Sub(now))
-	defer t.Stop()
-	select {
-	case <-t.C():
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return clock.Wait(ctx, r.clock, at.Sub(now))
 }

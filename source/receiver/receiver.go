@@ -218,11 +218,7 @@ func (s *Source[T]) receive(ctx context.Context, o *opened) {
 			pause = orDefault(s.FirstPause, time.Second)
 		}
 		s.tell(Event{Kind: Failed, Err: err, Pause: pause})
-		t := k.NewTimer(pause)
-		select {
-		case <-t.C():
-		case <-ctx.Done():
-			t.Stop()
+		if clock.Wait(ctx, k, pause) != nil {
 			s.tell(Event{Kind: Stopped})
 			return
 		}
