@@ -76,12 +76,7 @@ func (c *call) diff(ctx context.Context, v *view, a, b uint64, touches bool) err
 		return err
 	}
 	if c.json {
-		for _, r := range rows {
-			if err := c.printJSON(r); err != nil {
-				return err
-			}
-		}
-		return nil
+		return printEach(c, rows)
 	}
 	c.printDiff(rows)
 	return nil

@@ -87,12 +87,7 @@ func (c *call) dump(ctx context.Context, v *view, f dumpFlags) error {
 		}
 	}
 	if c.json {
-		for _, r := range rows {
-			if err := c.printJSON(r); err != nil {
-				return err
-			}
-		}
-		return nil
+		return printEach(c, rows)
 	}
 	c.table(func(add func(...string)) {
 		add("PARTITION", "KEY", timeTitle(op), "STATE")

@@ -20,6 +20,16 @@ func (c *call) printJSON(v any) error {
 	return e.Encode(v)
 }
 
+// printEach prints each row as a line of JSON.
+func printEach[T any](c *call, rows []T) error {
+	for _, r := range rows {
+		if err := c.printJSON(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // printf prints text for people.
 func (c *call) printf(format string, args ...any) { fmt.Fprintf(&c.out, format, args...) }
 

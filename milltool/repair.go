@@ -91,12 +91,7 @@ func (c *call) repair(ctx context.Context, write bool, own ownFlags) error {
 // printRepairs prints what was done, and what is left to do.
 func (c *call) printRepairs(steps []repairStep, todo int) error {
 	if c.json {
-		for _, s := range steps {
-			if err := c.printJSON(s); err != nil {
-				return err
-			}
-		}
-		return nil
+		return printEach(c, steps)
 	}
 	for _, s := range steps {
 		switch {

@@ -82,10 +82,8 @@ func (c *call) verify(ctx context.Context) error {
 
 func (c *call) printVerdict(findings []finding, end verdict) error {
 	if c.json {
-		for _, f := range findings {
-			if err := c.printJSON(f); err != nil {
-				return err
-			}
+		if err := printEach(c, findings); err != nil {
+			return err
 		}
 		return c.printJSON(end)
 	}

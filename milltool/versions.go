@@ -51,12 +51,7 @@ func (c *call) versions(ctx context.Context, v *view) error {
 		return err
 	}
 	if c.json {
-		for _, r := range rows {
-			if err := c.printJSON(r); err != nil {
-				return err
-			}
-		}
-		return nil
+		return printEach(c, rows)
 	}
 	if len(rows) == 0 {
 		c.printf("no version is committed yet\n")
