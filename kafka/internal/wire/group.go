@@ -3,7 +3,6 @@ package wire
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 )
 
 const keyOffsetCommit = 8
@@ -47,17 +46,5 @@ func (c *Conn) OffsetCommit(ctx context.Context, group string, offsets []GroupOf
 	if version >= 3 {
 		r.i32() // throttle
 	}
-	var fault error
-	for n := r.count(6); n > 0; n-- {
-		topic := r.text()
-		for k := r.count(6); k > 0; k-- {
-			if p, e := r.i32(), r.i16(); e != 0 {
-				fault = fmt.Errorf("topic %q partition %d: %w", topic, p, Error(e))
-			}
-		}
-	}
-	if r.bad {
-		return c.cut("OffsetCommit")
-	}
-	return fault
+	return c.partitionFault(r, "OffsetCommit")
 }

@@ -245,7 +245,12 @@ func (c *Conn) TxnOffsetCommit(ctx context.Context, t Txn, group string, o Group
 	}
 	r := &reader{b: answer}
 	r.i32() // throttle
-	var fault error
+	return c.partitionFault(r, "TxnOffsetCommit")
+}
+
+// partitionFault reads the rest of an answer that has an error code for each
+// partition, and gives one of those that are errors.
+func (c *Conn) partitionFault(r *reader, what string) (fault error) {
 	for n := r.count(6); n > 0; n-- {
 		topic := r.text()
 		for k := r.count(6); k > 0; k-- {
@@ -255,7 +260,7 @@ func (c *Conn) TxnOffsetCommit(ctx context.Context, t Txn, group string, o Group
 		}
 	}
 	if r.bad {
-		return c.cut("TxnOffsetCommit")
+		return c.cut(what)
 	}
 	return fault
 }
