@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"time"
 
 	"github.com/statemill/statemill/dstream"
+	"github.com/statemill/statemill/examples/internal/program"
 	"github.com/statemill/statemill/source"
 )
 
@@ -35,11 +32,7 @@ type options struct {
 	checkpoint         string // folder; none if empty
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
-}
+func main() { program.Main(run) }
 
 // script is what comes in each batch.
 func script() [][]delivery {
@@ -61,22 +54,15 @@ func script() [][]delivery {
 
 // run is the program; it returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	f := flag.NewFlagSet("dedup", flag.ContinueOnError)
-	f.SetOutput(stderr)
-	f.Usage = func() {} // asked for it goes to the standard output; after a fault it would hide it
+	f := program.NewFlags("dedup", stderr)
 	var o options
 	f.DurationVar(&o.interval, "interval", 100*time.Millisecond, "batch `interval`")
 	f.DurationVar(&o.remember, "remember", 500*time.Millisecond, "an event is forgotten when nothing has come of it for longer than this `time`")
 	f.StringVar(&o.checkpoint, "checkpoint", "", "`folder` in which state and position outlive the process")
-	switch err := f.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, usage)
-		f.SetOutput(stdout)
-		f.PrintDefaults()
-		return 0
-	case err != nil:
-		return 2
-	case f.NArg() > 0, o.interval <= 0, o.remember <= 0:
+	if status, over := program.Parse(f, args, usage, stdout); over {
+		return status
+	}
+	if f.NArg() > 0 || o.interval <= 0 || o.remember <= 0 {
 		fmt.Fprintln(stderr, "dedup: takes no arguments, an interval and a time to remember above 0; dedup -h explains")
 		return 2
 	}
@@ -91,10 +77,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func play(ctx context.Context, script [][]delivery, o options, stdout io.Writer) error {
 	queue := source.NewQueue(1, script...)
 	queue.Finish()
-	opts := []dstream.ContextOption{dstream.WithStopWhenDone()}
-	if o.checkpoint != "" {
-		opts = append(opts, dstream.WithCheckpoint(o.checkpoint))
-	}
 
 	events, judged, through := map[string]bool{}, 0, map[string]int{}
 	err := dstream.Run(ctx, o.interval, job(queue, o.remember, outputs{
@@ -109,7 +91,7 @@ func play(ctx context.Context, script [][]delivery, o options, stdout io.Writer)
 			_, err := fmt.Fprintf(stdout, "batch %d: %s held back: it came %v ago\n", b.Epoch, v.ID, b.Time.Sub(v.Since))
 			return err
 		},
-	}), opts...)
+	}), program.Options(o.checkpoint)...)
 	if err != nil {
 		return err
 	}
@@ -122,7 +104,7 @@ func play(ctx context.Context, script [][]delivery, o options, stdout io.Writer)
 	}
 	switch {
 	case o.checkpoint != "" && ctx.Err() != nil:
-		err = errors.New("stopped before the end of the script: start again with the same -checkpoint to go on")
+		err = program.ErrGoOn
 	case o.checkpoint != "": // earlier runs may have had the most of it
 		_, err = fmt.Fprintf(stdout, "the script is over; %d of its %d deliveries came in this run\n", judged, deliveries)
 	case judged != deliveries || len(through) != len(events):

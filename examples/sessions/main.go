@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strings"
 	"time"
 
 	"github.com/statemill/statemill/dstream"
+	"github.com/statemill/statemill/examples/internal/program"
 	"github.com/statemill/statemill/source"
 )
 
@@ -29,11 +26,7 @@ early; 2 wrong usage.
 flags:
 `
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
-}
+func main() { program.Main(run) }
 
 // visits is the script: what the users look at in each batch.
 func visits() [][]view {
@@ -55,20 +48,13 @@ func visits() [][]view {
 
 // run is the program; it returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	f := flag.NewFlagSet("sessions", flag.ContinueOnError)
-	f.SetOutput(stderr)
-	f.Usage = func() {} // asked for it goes to the standard output; after a fault it would hide it
+	f := program.NewFlags("sessions", stderr)
 	interval := f.Duration("interval", 100*time.Millisecond, "batch `interval`")
 	idle := f.Duration("idle", 300*time.Millisecond, "a session ends when its user has been idle for longer than this `time`")
-	switch err := f.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, usage)
-		f.SetOutput(stdout)
-		f.PrintDefaults()
-		return 0
-	case err != nil:
-		return 2
-	case f.NArg() > 0, *interval <= 0, *idle < 0:
+	if status, over := program.Parse(f, args, usage, stdout); over {
+		return status
+	}
+	if f.NArg() > 0 || *interval <= 0 || *idle < 0 {
 		fmt.Fprintln(stderr, "sessions: takes no arguments, an interval above 0 and an idle time of at least 0; sessions -h explains")
 		return 2
 	}

@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"time"
 
 	"github.com/statemill/statemill/dstream"
+	"github.com/statemill/statemill/examples/internal/program"
 	"github.com/statemill/statemill/source"
 )
 
@@ -35,11 +32,7 @@ type options struct {
 	checkpoint string // folder; none if empty
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
-}
+func main() { program.Main(run) }
 
 // names is the fixed table.
 func names() []product {
@@ -74,21 +67,14 @@ func script() (orders [][]order, changes [][]change) {
 
 // run is the program; it returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	f := flag.NewFlagSet("tablejoin", flag.ContinueOnError)
-	f.SetOutput(stderr)
-	f.Usage = func() {} // asked for it goes to the standard output; after a fault it would hide it
+	f := program.NewFlags("tablejoin", stderr)
 	var o options
 	f.DurationVar(&o.interval, "interval", 100*time.Millisecond, "batch `interval`")
 	f.StringVar(&o.checkpoint, "checkpoint", "", "`folder` in which prices and position outlive the process")
-	switch err := f.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, usage)
-		f.SetOutput(stdout)
-		f.PrintDefaults()
-		return 0
-	case err != nil:
-		return 2
-	case f.NArg() > 0, o.interval <= 0:
+	if status, over := program.Parse(f, args, usage, stdout); over {
+		return status
+	}
+	if f.NArg() > 0 || o.interval <= 0 {
 		fmt.Fprintln(stderr, "tablejoin: takes no arguments and an interval above 0; tablejoin -h explains")
 		return 2
 	}
@@ -105,17 +91,13 @@ func play(ctx context.Context, o options, stdout io.Writer) error {
 	ordered, changed := source.NewQueue(1, orders...), source.NewQueue(1, changes...)
 	ordered.Finish()
 	changed.Finish()
-	opts := []dstream.ContextOption{dstream.WithStopWhenDone()}
-	if o.checkpoint != "" {
-		opts = append(opts, dstream.WithCheckpoint(o.checkpoint))
-	}
 
 	given := map[int]int{} // how often, by the order's number
 	err := dstream.Run(ctx, o.interval, job(ordered, changed, names(), prices(), func(b dstream.Batch, code string, n named) error {
 		given[n.Left.Number]++
 		_, err := fmt.Fprintln(stdout, line(b, code, n))
 		return err
-	}), opts...)
+	}), program.Options(o.checkpoint)...)
 	if err != nil {
 		return err
 	}
@@ -130,7 +112,7 @@ func play(ctx context.Context, o options, stdout io.Writer) error {
 	}
 	switch {
 	case o.checkpoint != "" && ctx.Err() != nil:
-		err = errors.New("stopped before the end of the script: start again with the same -checkpoint to go on")
+		err = program.ErrGoOn
 	case o.checkpoint != "": // earlier runs may have had the most of it
 		_, err = fmt.Fprintf(stdout, "the script is over; %d of its %d orders came in this run\n", len(given), all)
 	case len(given) != all:

@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strings"
 	"time"
 
 	"github.com/statemill/statemill/dstream"
+	"github.com/statemill/statemill/examples/internal/program"
 	"github.com/statemill/statemill/source"
 )
 
@@ -37,11 +34,7 @@ type options struct {
 	checkpoint       string // folder; none if empty
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
-}
+func main() { program.Main(run) }
 
 // script is what is searched for in each batch.
 func script() [][]string {
@@ -64,22 +57,14 @@ func script() [][]string {
 
 // run is the program; it returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	f := flag.NewFlagSet("topn", flag.ContinueOnError)
-	f.SetOutput(stderr)
-	f.Usage = func() {} // asked for it goes to the standard output; after a fault it would hide it
+	f := program.NewFlags("topn", stderr)
 	var o options
 	f.DurationVar(&o.interval, "interval", 100*time.Millisecond, "batch `interval`")
 	f.DurationVar(&o.window, "window", 0, "what counts is of the last `time`, a multiple of the interval; 0: 4 intervals")
 	f.IntVar(&o.n, "n", 3, "`places` of a chart")
 	f.StringVar(&o.checkpoint, "checkpoint", "", "`folder` in which window and position outlive the process")
-	switch err := f.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, usage)
-		f.SetOutput(stdout)
-		f.PrintDefaults()
-		return 0
-	case err != nil:
-		return 2
+	if status, over := program.Parse(f, args, usage, stdout); over {
+		return status
 	}
 	if o.window == 0 {
 		o.window = 4 * o.interval
@@ -101,10 +86,6 @@ func play(ctx context.Context, script [][]string, o options, stdout io.Writer) e
 	script = append(script, make([][]string, o.window/o.interval)...)
 	queue := source.NewQueue(1, script...)
 	queue.Finish()
-	opts := []dstream.ContextOption{dstream.WithStopWhenDone()}
-	if o.checkpoint != "" {
-		opts = append(opts, dstream.WithCheckpoint(o.checkpoint))
-	}
 
 	charts := 0
 	var last []count
@@ -113,12 +94,12 @@ func play(ctx context.Context, script [][]string, o options, stdout io.Writer) e
 		_, err := fmt.Fprintln(stdout, line(b, last, chart))
 		last = chart
 		return err
-	}), opts...)
+	}), program.Options(o.checkpoint)...)
 	switch {
 	case err != nil:
 		return err
 	case o.checkpoint != "" && ctx.Err() != nil:
-		return errors.New("stopped before the end of the script: start again with the same -checkpoint to go on")
+		return program.ErrGoOn
 	case o.checkpoint != "" && len(last) == 0: // earlier runs may have had the most of it
 		_, err = fmt.Fprintf(stdout, "the window has run empty; this run made %d charts\n", charts)
 		return err
