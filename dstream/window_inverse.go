@@ -2,16 +2,21 @@ package dstream
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"time"
 
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/rdd"
 	"github.com/statemill/statemill/staterdd"
 )
 
 // ErrNotInWindow: records leave an inverse window whose key its result does not
-// have. See ReduceByKeyAndWindowInverse.
-var ErrNotInWindow = rdd.ErrNotInWindow
+// have, so that nothing can be taken away. It means that the filter dropped a key
+// too early, or that the functions are not inverse to each other. See
+// ReduceByKeyAndWindowInverse.
+var ErrNotInWindow = errors.New("neither the previous window has a value for the key, nor are there new ones: " +
+	"it was dropped by the filter while its records were still in the window")
 
 // move is what happens to a key's result in one slide: a value leaves the window, or
 // one comes.
@@ -106,7 +111,7 @@ func slid[K comparable, V any](k K, moves []move[V], result Option[V], add, sub 
 			}
 		}
 		v, had := result.Get()
-		if g, ok := gone.Get(); ok && had {
+		if g, ok := gone.Get(); ok && had && !sabotage.On("window-keeps-all") {
 			v = sub(v, g)
 		}
 		switch c, ok := came.Get(); {

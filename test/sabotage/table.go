@@ -79,6 +79,7 @@ var table = []Break{
 	{Name: "positions-not-restored", Package: "dstream", Test: "TestPositionsOutliveTheRun"},
 	{Name: "output-recompute", Package: "dstream", Test: "TestRetriedOutputComputesNothing"},
 	{Name: "passed-window-lost", Package: "dstream", Test: "TestWindowsAreTheModel"},
+	{Name: "window-keeps-all", Package: "dstream", Test: "TestWindowsAreTheModel"},
 	{Name: "window-batches-lost", Package: "dstream", Test: "TestWindowsAreLaidOutAnew"},
 	{Name: "position-goes-back", Package: "dstream", Test: "TestDuplicatesAndGaps"},
 	{Name: "remember-forgotten", Package: "dstream", Test: "TestRememberedBatchesPinStateOnlyForReaders/true"},
@@ -117,7 +118,6 @@ var table = []Break{
 	{Name: "random-group-order", Package: "rdd", Test: "TestOrderOfReduceByKey"},
 	{Name: "released-readable", Package: "rdd", Test: "TestReleasedKeptRows"},
 	{Name: "shuffle-join-order", Package: "rdd", Test: "TestOrderOfShuffle"},
-	{Name: "window-keeps-all", Package: "rdd", Test: "TestSlideWindow"},
 
 	{Name: "sink-attempts-share-names", Package: "sink", Test: "TestFilesAttemptsHaveNamesOfTheirOwn"},
 	{Name: "sink-data-unchecked", Package: "sink", Test: "TestEveryByteDamaged"},
