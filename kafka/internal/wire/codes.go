@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"io"
 
 	kafkago "github.com/segmentio/kafka-go"
 )
@@ -67,6 +68,14 @@ type AlienError struct {
 
 // Permanent says that trying again does not help.
 func (e *AlienError) Permanent() bool { return !e.Closed }
+
+// Unwrap gives io.EOF where the connection was only closed.
+func (e *AlienError) Unwrap() error {
+	if e.Closed {
+		return io.EOF
+	}
+	return nil
+}
 
 func (e *AlienError) Error() string {
 	return fmt.Sprintf("the server at %s does not speak the Kafka protocol: %s: check the address, the port, and whether the listener wants TLS", e.Addr, e.Got)

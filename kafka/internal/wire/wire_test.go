@@ -115,6 +115,7 @@ func TestClosedAtOnce(t *testing.T) {
 	var alien *AlienError
 	require.ErrorAs(t, err, &alien)
 	require.False(t, alien.Permanent())
+	require.ErrorIs(t, err, io.EOF, "the cause")
 	require.True(t, (&AlienError{}).Permanent())
 }
 
