@@ -58,6 +58,22 @@ var benches = []*bench{
 		about: "expiry pass against expired + n/T: ten times the keys cost the same, ten times the hints ten times as much",
 	},
 	{
+		name: "touched_1m", ratio: "ratio_of_1_percent_to_all", target: 1.0 / 30, cores: 1, measure: measureTouched,
+		about: "CPU of a batch of mapWithState with a record of 1 % of 1M keys over one with a record of each; updateStateByKey beside it",
+	},
+	{
+		name: "reduce_by_key_10k", ratio: "ratio_to_bare_map", cores: 1, measure: measureReduce(fewKeys),
+		about: "ReduceByKey in a job, 200,000 records of 10k keys, against a bare map that is filled and listed; no target",
+	},
+	{
+		name: "reduce_by_key_1m", ratio: "ratio_to_bare_map", cores: 1, measure: measureReduce(manyKeys),
+		about: "the same with 1M keys",
+	},
+	{
+		name: "inverse_window", ratio: "ratio_to_plain_window", cores: 1, measure: measureWindow,
+		about: "ReduceByKeyAndWindowInverse against ReduceByKeyAndWindow over 60 batches of 20,000 records of 10k keys; no target",
+	},
+	{
 		name: "kafka_fetch", ratio: "ratio_to_fastest_client", target: 0.25, maxProcs: 4, maxRuns: 4,
 		input: fillFetch, measure: measureFetch,
 		about: "CPU of fetching and decoding 2M Kafka records of 20 bytes, against the faster of kafka-go's Reader and franz-go",

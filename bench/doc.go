@@ -12,6 +12,8 @@
 // Data: 10,000 or 1,000,000 uniform keys of 16 bytes. Every batch carries its own fresh copies of the key bytes, so that
 // no side meets a stored key at the same address. The previous version of the state stays readable during a batch.
 //
+// A figure without a target (reduce_by_key_…, inverse_window) is there to be read.
+//
 // Kafka benchmarks (kafka_…) read a topic of four partitions with uncompressed values of 20 bytes. The broker is always
 // another process, as its processor time must not be counted: an embedded one, which the command starts of itself and
 // which ends with it, or the one that STATEMILL_KAFKA names (host:port, with commas between several), as in

@@ -51,7 +51,7 @@ func (r *driver) close() error {
 type engine struct {
 	driver
 	in  *sliceSource[records, dstream.Pair[string, int64]]
-	out sink
+	out sink[output]
 }
 
 // newEngine starts the job with the given number of source partitions, state partitions and workers, and loads every key.
@@ -66,7 +66,7 @@ func newEngine(d *data, parallelism int, opts ...dstream.ContextOption) (*engine
 // buildEngine makes the job with as many workers and source partitions, and does not start it.
 func buildEngine(parallelism, partitions int, opts ...dstream.ContextOption) *engine {
 	e := &engine{
-		driver: newDriver(parallelism, opts...), out: newSink(partitions),
+		driver: newDriver(parallelism, opts...), out: newSink[output](partitions),
 		in: newSliceSource[records, dstream.Pair[string, int64]](parallelism),
 	}
 	records := dstream.From(e.ssc, "records", source.Source[dstream.Pair[string, int64]](e.in))
@@ -98,12 +98,12 @@ func (e *engine) batch(in records) error {
 }
 
 // A sink keeps the outputs of the last batch, by partition.
-type sink [][]output
+type sink[T any] [][]T
 
-func newSink(partitions int) sink { return make(sink, partitions) }
+func newSink[T any](partitions int) sink[T] { return make(sink[T], partitions) }
 
-func (s sink) collect(ctx context.Context, _ dstream.Batch, r *rdd.RDD[output]) error {
-	return rdd.ForeachPartition(ctx, r, func(_ context.Context, p int, in iter.Seq[output]) error {
+func (s sink[T]) collect(ctx context.Context, _ dstream.Batch, r *rdd.RDD[T]) error {
+	return rdd.ForeachPartition(ctx, r, func(_ context.Context, p int, in iter.Seq[T]) error {
 		out := s[p][:0]
 		for v := range in {
 			out = append(out, v)
@@ -114,7 +114,7 @@ func (s sink) collect(ctx context.Context, _ dstream.Batch, r *rdd.RDD[output]) 
 }
 
 // len is the number of outputs of the last batch.
-func (s sink) len() (n int) {
+func (s sink[T]) len() (n int) {
 	for _, out := range s {
 		n += len(out)
 	}

@@ -12,7 +12,7 @@ type bench struct {
 	name, about string
 	// ratio is the name of the figure in the JSON line.
 	ratio string
-	// target is the greatest figure that meets the target.
+	// target is the greatest figure that meets the target; 0 for a figure that is only to be read.
 	target float64
 	// cores is GOMAXPROCS of the processes; 0 leaves the default. With 2, wall time counts.
 	cores int
@@ -29,7 +29,7 @@ const busyCores = 1.7
 
 // judge makes the JSON line of a benchmark from the samples of its processes.
 func (b *bench) judge(samples []sample, o options) map[string]any {
-	line := map[string]any{"bench": b.name, "target": b.target, "processes": len(samples), "runs": o.runs}
+	line := map[string]any{"bench": b.name, "processes": len(samples), "runs": o.runs}
 	var ratios []float64
 	if len(samples[0].Ours) > 0 {
 		ratios = b.compare(line, samples)
@@ -38,7 +38,9 @@ func (b *bench) judge(samples []sample, o options) map[string]any {
 	}
 	r := median(ratios)
 	line[b.ratio] = round(r)
-	line["met"] = r <= b.target
+	if b.target > 0 {
+		line["target"], line["met"] = b.target, r <= b.target
+	}
 	line["range"] = rounded([]float64{quantile(ratios, 0), quantile(ratios, 1)})
 	line["of_processes"] = rounded(ratios)
 	if o.quick {

@@ -12,7 +12,7 @@ import (
 // A counter is a job that counts the first words of lines: FlatMap → MapPair → mapWithState → outputs appended.
 type counter struct {
 	driver
-	out sink
+	out sink[output]
 	// put is called before each batch; nil where the input waits in Kafka.
 	put func(in lines)
 }
@@ -28,7 +28,7 @@ func startCounter(c *counter, lines dstream.Stream[string]) (*counter, error) {
 	})
 	ones := dstream.MapPair(words, func(word string) (string, int64) { return word, 1 })
 	counts := dstream.MapWithState(ones, dstream.Function(add).Named("counts"))
-	c.out = newSink(counterCores)
+	c.out = newSink[output](counterCores)
 	dstream.ForeachRDD(counts, c.out.collect)
 	return c, c.ssc.Start()
 }
