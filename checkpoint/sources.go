@@ -99,7 +99,9 @@ func (s *Session) carry(p *Plan) {
 // checkNames refuses names that a document, which is text, would not give back.
 func checkNames(sources []SourcePlan) error {
 	for _, s := range sources {
-		bad := func(r source.Range) bool { return !utf8.ValidString(r.Partition) || !utf8.ValidString(r.Epoch) }
+		bad := func(r source.Range) bool {
+			return !utf8.ValidString(r.Partition) || !utf8.ValidString(r.Epoch) || !utf8.ValidString(r.Mark)
+		}
 		if i := slices.IndexFunc(s.Ranges, bad); i >= 0 || !utf8.ValidString(s.Name) {
 			r := source.Range{}
 			if i >= 0 {

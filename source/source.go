@@ -53,6 +53,9 @@ type Range struct {
 	// Epoch is the identity of the partition's history (a topic's id, a file's
 	// size): the same offsets under another Epoch are other records.
 	Epoch string `json:"epoch,omitempty"`
+	// Mark is what the source wants to know besides when it goes on at Until, in its
+	// own words, UTF-8; "" for nothing. Unlike Epoch it may change from plan to plan.
+	Mark string `json:"mark,omitempty"`
 }
 
 // Plan is what one epoch reads, and with it the source's whole position: it has

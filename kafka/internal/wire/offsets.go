@@ -22,36 +22,32 @@ const (
 type OffsetAnswer struct {
 	TopicPartition
 	Offset int64
-	Err    error // an Error, or nil
+	// Epoch is the leader's when it answered; -1 from brokers that tell none.
+	Epoch int32
+	Err   error // an Error, or nil
 }
 
 // ListOffsets asks this broker, the leader of the partitions, for their earliest
-// or latest offsets, or for that of a time; partitions of one topic stand together. With committed the
-// latest is the last stable one.
+// or latest offsets, or for that of a time; partitions of one topic stand together.
+// With committed the latest is the last stable one.
 func (c *Conn) ListOffsets(ctx context.Context, which int64, committed bool, partitions []TopicPartition) ([]OffsetAnswer, error) {
-	const version = 2
-	if _, err := c.version(keyListOffsets, version, version, "ListOffsets"); err != nil {
+	version, err := c.version(keyListOffsets, 2, 4, "ListOffsets")
+	if err != nil {
 		return nil, err
 	}
 	b := c.begin(keyListOffsets, version, false)
 	b = binary.BigEndian.AppendUint32(b, 1<<32-1) // no replica
 	b = append(b, isolation(committed))
-	runs := 0 // of one topic
-	for i := range partitions {
-		if i == 0 || partitions[i].Topic != partitions[i-1].Topic {
-			runs++
-		}
-	}
-	b = binary.BigEndian.AppendUint32(b, uint32(runs))
-	for i := 0; i < len(partitions); {
-		end := i + 1
-		for end < len(partitions) && partitions[end].Topic == partitions[i].Topic {
-			end++
-		}
-		b = appendText(b, partitions[i].Topic)
-		b = binary.BigEndian.AppendUint32(b, uint32(end-i))
-		for ; i < end; i++ {
-			b = binary.BigEndian.AppendUint32(b, uint32(partitions[i].Partition))
+	runs := topicRuns(partitions)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(runs)))
+	for _, run := range runs {
+		b = appendText(b, run[0].Topic)
+		b = binary.BigEndian.AppendUint32(b, uint32(len(run)))
+		for _, p := range run {
+			b = binary.BigEndian.AppendUint32(b, uint32(p.Partition))
+			if version >= 4 {
+				b = binary.BigEndian.AppendUint32(b, 1<<32-1) // any leader epoch
+			}
 			b = binary.BigEndian.AppendUint64(b, uint64(which))
 		}
 	}
@@ -65,9 +61,12 @@ func (c *Conn) ListOffsets(ctx context.Context, which int64, committed bool, par
 	for n := r.count(6); n > 0; n-- {
 		topic := r.text()
 		for k := r.count(22); k > 0; k-- {
-			a := OffsetAnswer{TopicPartition: TopicPartition{topic, r.i32()}, Err: code(r.i16())}
+			a := OffsetAnswer{TopicPartition: TopicPartition{topic, r.i32()}, Err: code(r.i16()), Epoch: -1}
 			r.i64() // time
 			a.Offset = r.i64()
+			if version >= 4 {
+				a.Epoch = r.i32()
+			}
 			out = append(out, a)
 		}
 	}

@@ -155,7 +155,7 @@ func TestAllTopics(t *testing.T) {
 
 func speaking(t *testing.T, metadata int16, bodies ...[]byte) *Conn {
 	c := canned(t, bodies...)
-	c.versions = map[int16][2]int16{1: {4, 17}, 2: {1, 10}, 3: {0, metadata}, keyOffsetCommit: {2, 9}}
+	c.versions = map[int16][2]int16{1: {4, 17}, 2: {1, 3}, 3: {0, metadata}, keyOffsetCommit: {2, 9}}
 	return c
 }
 
@@ -176,7 +176,7 @@ func TestGoodAnswers(t *testing.T) {
 	}
 	o, err := speaking(t, 5, offsets).ListOffsets(t.Context(), Latest, true, []TopicPartition{{"t", 3}, {"t", 4}, {"u", 0}})
 	require.NoError(t, err)
-	require.Equal(t, []OffsetAnswer{{TopicPartition{"t", 3}, 77, nil}}, o)
+	require.Equal(t, []OffsetAnswer{{TopicPartition{"t", 3}, 77, -1, nil}}, o)
 	a, err := speaking(t, 5, fetch).Fetch(t.Context(), FetchRequest{TopicPartition: TopicPartition{"t", 3}, MaxAnswer: 1000})
 	require.NoError(t, err)
 	require.Equal(t, "abc", string(a.Batches))
