@@ -26,8 +26,10 @@ const (
 const (
 	// smallAnswer bounds the answers that hold no records.
 	smallAnswer = 64 << 20
-	// atOnce is the most that is allocated for an answer before its bytes come.
-	atOnce = 16 << 20
+	// atOnce is what is allocated for an answer before its bytes come: its length is
+	// the server's word. A fetch expects what it asks for, up to mostAtOnce.
+	atOnce     = 64 << 10
+	mostAtOnce = 16 << 20
 	// stride is how many bytes must come within the timeout.
 	stride = 256 << 10
 )
@@ -42,6 +44,7 @@ type Conn struct {
 	versions map[int16][2]int16
 	request  []byte
 	last     int32 // correlation id of the last request
+	expect   int   // bytes that were asked for, and are allocated at once
 	broken   bool
 }
 
@@ -177,13 +180,14 @@ func appendText(b []byte, s string) []byte {
 // call sends a request that begin started and returns the answer behind the
 // correlation id, in a buffer of its own.
 func (c *Conn) call(ctx context.Context, request []byte, most int) ([]byte, error) {
-	c.request = request
+	expect := max(c.expect, atOnce)
+	c.request, c.expect = request, 0
 	binary.BigEndian.PutUint32(request, uint32(len(request)-4))
 	if err := ctx.Err(); err != nil {
 		return nil, c.ended(ctx, err) // nothing was sent: the connection is good
 	}
 	stop := context.AfterFunc(ctx, func() { c.net.SetDeadline(time.Unix(1, 0)) })
-	answer, err := c.exchange(ctx, request, most)
+	answer, err := c.exchange(ctx, request, most, expect)
 	if !stop() {
 		c.broken = true // its deadline is past
 	}
@@ -194,7 +198,7 @@ func (c *Conn) call(ctx context.Context, request []byte, most int) ([]byte, erro
 	return answer, nil
 }
 
-func (c *Conn) exchange(ctx context.Context, request []byte, most int) ([]byte, error) {
+func (c *Conn) exchange(ctx context.Context, request []byte, most, expect int) ([]byte, error) {
 	if err := c.more(ctx); err != nil {
 		return nil, err
 	}
@@ -221,16 +225,18 @@ func (c *Conn) exchange(ctx context.Context, request []byte, most int) ([]byte, 
 	if size > most {
 		return nil, &SizeError{Addr: c.addr, Size: size, Most: most}
 	}
-	return c.body(ctx, size)
+	return c.body(ctx, size, expect)
 }
 
 // body reads the rest of an answer. Each stride has its own deadline, so that a
 // large answer over a slow line is not mistaken for silence.
-func (c *Conn) body(ctx context.Context, size int) ([]byte, error) {
-	b := make([]byte, min(size, atOnce))
+func (c *Conn) body(ctx context.Context, size, expect int) ([]byte, error) {
+	b := make([]byte, min(size, expect))
 	for at := 0; at < size; {
 		if at == len(b) { // the server has sent what was made for it
-			b = append(b, make([]byte, min(size, 2*len(b))-len(b))...)
+			more := make([]byte, min(size, 2*len(b)))
+			copy(more, b)
+			b = more
 		}
 		end := min(at+stride, len(b))
 		if err := c.more(ctx); err != nil {

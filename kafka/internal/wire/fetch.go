@@ -43,6 +43,7 @@ func (c *Conn) Fetch(ctx context.Context, q FetchRequest) (FetchAnswer, error) {
 	if err != nil {
 		return FetchAnswer{}, err
 	}
+	c.expect = min(q.MaxBytes, mostAtOnce) + atOnce
 	answer, err := c.call(ctx, c.fetchRequest(version, q), q.MaxAnswer)
 	if err != nil {
 		return FetchAnswer{}, err

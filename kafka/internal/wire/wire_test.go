@@ -268,18 +268,3 @@ func TestCodes(t *testing.T) {
 	require.ErrorContains(t, Error(-1), "unknown server error")
 	require.NoError(t, code(0))
 }
-
-// FuzzAnswers: hostile answers give errors, no panic.
-func FuzzAnswers(f *testing.F) {
-	m12, m5, offsets, fetch := answers()
-	for _, b := range [][]byte{m12, m5, offsets, fetch} {
-		f.Add(b)
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		m := &Metadata{Brokers: map[int32]string{}}
-		m.flexible(&reader{b: b})
-		m.plain(&reader{b: b})
-		var a FetchAnswer
-		a.partition(&reader{b: b}, 11, "t", TopicPartition{"t", 3})
-	})
-}
