@@ -97,12 +97,29 @@ func (b *lineBuffer) plan(ctx context.Context, l Limits) (Plan, error) {
 		return Plan{}, b.err // what came before it has been delivered
 	}
 	r := Range{Partition: b.partition, From: b.planned}
-	b.planned += Share([]int64{waiting}, l)[0]
+	b.planned += Share([]int64{fitting(b.lines[b.planned-b.first:], l.Bytes)}, l)[0]
 	r.Until = b.planned
 	if sabotage.On("buffer-freed-early") {
 		b.drop(b.planned)
 	}
 	return Plan{Ranges: []Range{r}}, nil
+}
+
+// fitting is how many of the first lines keep within Limits.Bytes, at least one; each
+// counts with an end of one byte.
+func fitting(lines []string, most int64) (n int64) {
+	switch {
+	case most == NoLimit:
+		return int64(len(lines))
+	case most < 0:
+		return 0
+	}
+	for i, line := range lines {
+		if most -= int64(len(line)) + 1; most < 0 && i > 0 {
+			return int64(i)
+		}
+	}
+	return int64(len(lines))
 }
 
 func (b *lineBuffer) read(ctx context.Context, r Range, emit func(offset int64, line string) error) error {

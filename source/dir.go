@@ -137,8 +137,11 @@ func (s *Directory[T]) Plan(ctx context.Context, l Limits) (Plan, error) {
 	for i, f := range reading {
 		lags[i] = f.size - f.pos
 	}
-	bytes := Share(lags, Limits{Records: orDefault(s.MaxBytesPerBatch, defaultMaxBytes), Epoch: l.Epoch})
 	records := Share(lags, l) // at least as many bytes wait as records
+	ends, err := s.ends(ctx, reading, lags, records, least(orDefault(s.MaxBytesPerBatch, defaultMaxBytes), l.Bytes), l.Epoch)
+	if err != nil {
+		return Plan{}, err
+	}
 	limited := l.Records != 0 || l.PerPartition != 0
 	names := slices.Sorted(maps.Keys(done))
 	for i, n := range names {
@@ -151,7 +154,7 @@ func (s *Directory[T]) Plan(ctx context.Context, l Limits) (Plan, error) {
 	p := Plan{Ranges: []Range{{Partition: doneRange, From: int64(len(names)), Until: int64(len(names)), Epoch: string(list)}}}
 	for i := range reading {
 		f := &reading[i]
-		until := f.pos + bytes[i]
+		until := ends[i]
 		if limited {
 			begins, err := s.span(f.name, f.pos, until, f.size).begins(ctx, records[i]+1)
 			if err != nil {
@@ -166,6 +169,53 @@ func (s *Directory[T]) Plan(ctx context.Context, l Limits) (Plan, error) {
 	}
 	s.reading, s.done, s.fresh = reading, done, fresh
 	return p, nil
+}
+
+// ends says where each file's part of the plan ends, if all parts together may take so
+// many bytes of whole lines. One line of one file goes whatever its length, in each
+// epoch of another file.
+func (s *Directory[T]) ends(ctx context.Context, files []dirFile, lags, records []int64, most int64, epoch uint64) ([]int64, error) {
+	out := make([]int64, len(files))
+	waiting, some := int64(0), []int{}
+	for i, f := range files {
+		out[i] = f.pos
+		if records[i] > 0 && most > 0 {
+			waiting += lags[i]
+			some = append(some, i)
+		}
+	}
+	if len(some) == 0 {
+		return out, nil
+	}
+	if waiting <= most {
+		for _, i := range some {
+			out[i] = files[i].size
+		}
+		return out, nil
+	}
+	first := some[mix(epoch)%uint64(len(some))]
+	f := files[first]
+	end, one, err := s.span(f.name, f.pos, f.size, f.size).line(ctx)
+	if out[first] = end; err != nil || one >= most && !sabotage.On("used-up-is-no-limit") {
+		return out, err
+	}
+	lags = slices.Clone(lags)
+	lags[first] -= end - f.pos
+	share := Share(lags, Limits{Records: most - one, Epoch: epoch})
+	for _, i := range some {
+		f := files[i]
+		if out[i], _, err = s.span(f.name, out[i], f.size, f.size).whole(ctx, share[i], false); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// mix makes of the numbers of epochs others that follow no pattern.
+func mix(n uint64) uint64 {
+	n = (n ^ n>>30) * 0xbf58476d1ce4e5b9
+	n = (n ^ n>>27) * 0x94d049bb133111eb
+	return n ^ n>>31
 }
 
 // look compares the listing with what is known. It changes nothing, so that a

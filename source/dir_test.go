@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"io/fs"
+	"strings"
 	"testing"
 
 	"github.com/statemill/statemill/source"
@@ -101,4 +102,40 @@ func TestDirectoryShares(t *testing.T) {
 		got = append(got, lines...)
 	}
 	require.Contains(t, got, "b")
+}
+
+// A line that is longer than a file's share of the bytes is waited for no longer than
+// other files': in each epoch one line of one file goes. // report 36
+func TestLongLineDoesNotWaitForOtherFiles(t *testing.T) {
+	fsys := vfs.NewMem()
+	write(t, fsys, "in/a", strings.Repeat("short\n", 1000))
+	write(t, fsys, "in/b", strings.Repeat("x", 900)+"\n")
+	write(t, fsys, "in/c", strings.Repeat("short\n", 1000))
+	write(t, fsys, "in/d", strings.Repeat("y", 3000)+"\n")
+	write(t, fsys, "in/e", strings.Repeat("z", 999)+"\n") // the limit to the byte
+	s := source.Dir(fsys, "in")
+	s.Settle = -1
+	ctx := context.Background()
+	require.NoError(t, s.Open(ctx, nil))
+	long := map[string]bool{}
+	for epoch := uint64(1); epoch <= 20; epoch++ {
+		p, err := s.Plan(ctx, source.Limits{Bytes: 1000, Epoch: epoch})
+		require.NoError(t, err)
+		n, bytes := 0, 0
+		for _, r := range p.Ranges {
+			require.NoError(t, s.Read(ctx, r, func(_ int64, line string) error {
+				n, bytes = n+1, bytes+len(line)+1
+				if len(line) > 100 {
+					long[line[:1]] = true
+				}
+				return nil
+			}))
+		}
+		if n == 0 {
+			break
+		}
+		require.True(t, bytes <= 1000 || n == 1, "%d bytes in %d lines", bytes, n)
+		require.NoError(t, s.Committed(ctx, p))
+	}
+	require.Len(t, long, 3, "the long lines have gone")
 }

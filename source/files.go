@@ -124,7 +124,10 @@ func (s *Files[T]) Plan(ctx context.Context, l Limits) (Plan, error) {
 		return Plan{}, err
 	}
 	n := orDefault(s.Partitions, 4)
-	end := min(s.total(), s.pos+orDefault(s.MaxBytesPerBatch, defaultMaxBytes))
+	end, err := s.end(ctx, least(orDefault(s.MaxBytesPerBatch, defaultMaxBytes), l.Bytes))
+	if err != nil {
+		return Plan{}, err
+	}
 	cut := func(i int) int64 { return s.pos + (end-s.pos)*int64(i)/int64(n) }
 	if most, limited := most(l, n); limited {
 		begins, err := s.begins(ctx, s.pos, end, most)
@@ -152,6 +155,21 @@ func (s *Files[T]) Plan(ctx context.Context, l Limits) (Plan, error) {
 	}
 	s.pos = end
 	return p, nil
+}
+
+// end is where a plan ends that may take so many bytes of lines: behind a whole line.
+func (s *Files[T]) end(ctx context.Context, left int64) (int64, error) {
+	end, full, some := s.pos, left < 0, false
+	err := s.each(s.pos, s.total(), func(base int64, sp span) error {
+		if full {
+			return nil
+		}
+		to, taken, err := sp.whole(ctx, left, !some)
+		end, left, some = base+to, left-taken, some || taken > 0
+		full = to < sp.until || left <= 0
+		return err
+	})
+	return end, err
 }
 
 // most is how many records n ranges may hold together.

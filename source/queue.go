@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sort"
 	"strconv"
 	"sync"
@@ -20,6 +21,11 @@ import (
 // number of partition 0 without a record, so that a plan tells how many batches
 // were taken.
 type Queue[T any] struct {
+	// SizeOf says how many bytes a record counts for Limits.Bytes. Nil: text and
+	// byte slices count by their length, other types by their size in memory without
+	// what they point to; each record counts at least 1.
+	SizeOf func(T) int64
+
 	mu       sync.Mutex
 	parts    []queuePart[T]
 	ends     [][]int64 // per batch: where it ends in each partition
@@ -32,7 +38,38 @@ type Queue[T any] struct {
 type queuePart[T any] struct {
 	offsets []int64
 	values  []T
+	sums    []int64 // bytes of the values up to each, as far as they were asked for
 	next    int64
+}
+
+// bytes are those of the records with offsets in [from, until).
+func (p *queuePart[T]) bytes(from, until int64, size func(T) int64) int64 {
+	sum := func(offset int64) int64 {
+		k := sort.Search(len(p.offsets), func(k int) bool { return p.offsets[k] >= offset })
+		for i := len(p.sums); i < k; i++ {
+			before := int64(0)
+			if i > 0 {
+				before = p.sums[i-1]
+			}
+			p.sums = append(p.sums, before+max(size(p.values[i]), 1))
+		}
+		if k == 0 {
+			return 0
+		}
+		return p.sums[k-1]
+	}
+	return sum(until) - sum(from)
+}
+
+// sizeInMemory is what a record counts without SizeOf.
+func sizeInMemory[T any](v T) int64 {
+	switch v := any(v).(type) {
+	case string:
+		return int64(len(v))
+	case []byte:
+		return int64(len(v))
+	}
+	return int64(reflect.TypeFor[T]().Size())
 }
 
 // NewQueue returns a queue of n partitions holding the batches. A nil batch is an
@@ -131,7 +168,11 @@ func (q *Queue[T]) Plan(ctx context.Context, l Limits) (Plan, error) {
 		lags, records = q.lags()
 	}
 	if records {
-		lags = Share(lags, l)
+		size := q.SizeOf
+		if size == nil {
+			size = sizeInMemory[T]
+		}
+		lags = ShareSized(lags, l, func(i int, n int64) int64 { return q.parts[i].bytes(q.pos[i], q.pos[i]+n, size) })
 	}
 	var p Plan
 	for i, n := range lags {

@@ -26,8 +26,9 @@
 //     and answers [ErrNotReplayable] in a new run.
 //   - Offsets grow within a range and lie in [From, Until). Not every offset has a
 //     record; if that is usual, the source is [Sparse].
-//   - A plan holds at most Limits.Records records, and Limits.PerPartition in one
-//     range; what is waiting comes in later plans, and no partition starves.
+//   - A plan holds at most Limits.Records records, Limits.PerPartition in one range,
+//     and records of Limits.Bytes, or one that is larger; what is waiting comes in
+//     later plans, and no partition starves.
 //   - emit's error ends Read and is returned (errors.Is finds it).
 //   - A cancelled context ends every call soon, with its error.
 //   - Read gives an error for a range that it cannot deliver whole.
@@ -62,16 +63,34 @@ type Range struct {
 // one range for every partition.
 type Plan struct{ Ranges []Range }
 
+// NoLimit says, in a field of Limits, that there is no bound. It is what a field
+// that was not set has.
+const NoLimit int64 = 0
+
 // Limits bound one plan. The zero value has no bound; a negative bound allows
-// nothing, so that a rate that was computed too low is never "no limit".
+// nothing, so who computes one and comes out at nothing does not say NoLimit: at
+// least one, or a negative number.
 type Limits struct {
-	// Records is the most records in the plan; 0 = no limit.
+	// Records is the most records in the plan, or NoLimit.
 	Records int64
-	// PerPartition is the most records in one range; 0 = no limit.
+	// PerPartition is the most records in one range, or NoLimit.
 	PerPartition int64
+	// Bytes is the most bytes of all records in the plan together, or NoLimit. How
+	// large a record is, is for the source to say: the bytes of a line with its end,
+	// of a key and a value, of what is stored. A record that is larger goes alone, so
+	// that none is waited for in vain. A source that must judge sizes says how well.
+	Bytes int64
 	// Epoch is the number of the epoch. Sources that share a limit among
 	// partitions start the round with another one in each epoch.
 	Epoch uint64
+}
+
+// least is the smaller of two bounds of which each may be NoLimit.
+func least(a, b int64) int64 {
+	if a == NoLimit || b != NoLimit && b < a {
+		return b
+	}
+	return a
 }
 
 // Source is an input of records of type T; the package comment has the rules.

@@ -36,14 +36,19 @@ var texts = map[string]string{
 
 var textLines = []string{"one", "two", "", "four " + strings.Repeat("x", 300), "five", "six", "", "", "nine", "ten", "eleven"}
 
+// lineSize is what a line counts at least: with an end, which the last one may lack.
+func lineSize(line string) int64 { return int64(len(line)) }
+
 func TestQueueSuite(t *testing.T) {
 	for _, p := range []int{1, 3} {
 		t.Run(fmt.Sprintf("partitions %d", p), func(t *testing.T) {
 			sourcetest.Run(t, func(t *testing.T) sourcetest.Case[int] {
 				q := source.NewQueue(p, []int{1, 2, 3, 4, 5}, nil, []int{6}, []int{}, []int{7, 8, 9})
 				next := 10
+				q.SizeOf = func(v int) int64 { return int64(v) }
 				return sourcetest.Case[int]{
 					Source:  q,
+					Size:    q.SizeOf,
 					Want:    []int{1, 2, 3, 4, 5, 6, 7, 8, 9},
 					Ordered: p == 1, // a limit takes from all partitions
 					Again:   func() source.Source[int] { return q },
@@ -83,7 +88,7 @@ func TestFilesSuite(t *testing.T) {
 				return s
 			}
 			sourcetest.Run(t, func(t *testing.T) sourcetest.Case[string] {
-				return sourcetest.Case[string]{Source: make(), Want: textLines, Ordered: true, Again: make, Ends: true}
+				return sourcetest.Case[string]{Source: make(), Want: textLines, Ordered: true, Again: make, Ends: true, Size: lineSize, Together: true}
 			})
 		})
 	}
@@ -103,7 +108,7 @@ func TestDirectorySuite(t *testing.T) {
 					return s
 				}
 				n := 0
-				return sourcetest.Case[string]{Source: make(), Want: textLines, Again: make, More: func() []string {
+				return sourcetest.Case[string]{Source: make(), Want: textLines, Again: make, Size: lineSize, More: func() []string {
 					n++
 					write(t, fsys, fmt.Sprintf("in/new%d", n), "x\ny\n")
 					return []string{"x", "y"}
@@ -117,7 +122,7 @@ func TestLinesSuite(t *testing.T) {
 	text := strings.Join(textLines, "\n")
 	t.Run("ending", func(t *testing.T) {
 		sourcetest.Run(t, func(t *testing.T) sourcetest.Case[string] {
-			return sourcetest.Case[string]{Source: source.Lines("text", strings.NewReader(text)), Want: textLines, Ordered: true, Ends: true,
+			return sourcetest.Case[string]{Source: source.Lines("text", strings.NewReader(text)), Want: textLines, Ordered: true, Size: lineSize, Ends: true,
 				NotReplayable: true, Again: func() source.Source[string] { return source.Lines("text", strings.NewReader("later")) }}
 		})
 	})
@@ -125,7 +130,7 @@ func TestLinesSuite(t *testing.T) {
 		sourcetest.Run(t, func(t *testing.T) sourcetest.Case[string] {
 			s := source.Lines("text", strings.NewReader(text))
 			s.MaxBytes = 60
-			return sourcetest.Case[string]{Source: s, Want: textLines, Ordered: true, Ends: true}
+			return sourcetest.Case[string]{Source: s, Want: textLines, Ordered: true, Size: lineSize, Ends: true}
 		})
 	})
 	t.Run("pipe", func(t *testing.T) {
@@ -139,7 +144,7 @@ func TestLinesSuite(t *testing.T) {
 				io.WriteString(w, text+"\n")
 			}()
 			t.Cleanup(func() { r.Close(); <-wrote })
-			return sourcetest.Case[string]{Source: s, Want: textLines, Ordered: true, More: func() []string {
+			return sourcetest.Case[string]{Source: s, Want: textLines, Ordered: true, Size: lineSize, More: func() []string {
 				_, err := io.WriteString(w, "a\nb\n")
 				require.NoError(t, err)
 				return []string{"a", "b"}
@@ -177,7 +182,7 @@ func TestSocketSuite(t *testing.T) {
 			})
 			s := source.Socket(addr)
 			s.EndAtEOF = true
-			return sourcetest.Case[string]{Source: s, Want: textLines, Ordered: true, Ends: true,
+			return sourcetest.Case[string]{Source: s, Want: textLines, Ordered: true, Size: lineSize, Ends: true,
 				NotReplayable: true, Again: func() source.Source[string] { return source.Socket(addr) }}
 		})
 	})
@@ -194,7 +199,7 @@ func TestSocketSuite(t *testing.T) {
 					c.Close()
 				}
 			})
-			return sourcetest.Case[string]{Source: s, Want: textLines, Ordered: true, More: func() []string {
+			return sourcetest.Case[string]{Source: s, Want: textLines, Ordered: true, Size: lineSize, More: func() []string {
 				if c == nil {
 					c = <-conns
 				}

@@ -68,6 +68,69 @@ func (s span) begins(ctx context.Context, limit int64) ([]int64, error) {
 	return out, err
 }
 
+// firstBegin is where the first line of the span begins; -1 if none does.
+func (s span) firstBegin(ctx context.Context) (int64, error) {
+	if s.from == 0 && s.until > 0 {
+		return 0, nil
+	}
+	one := s
+	one.until = min(s.from+1, s.until) // most spans begin with a line
+	for _, sp := range []span{one, s} {
+		if b, err := sp.begins(ctx, 1); err != nil || len(b) > 0 {
+			return append(b, -1)[0], err
+		}
+	}
+	return -1, nil
+}
+
+// lastBegin is where the last line of the span begins; -1 if none does.
+func (s span) lastBegin(ctx context.Context) (int64, error) {
+	const part = 64 << 10 // it is found near the end
+	for until := s.until; until > s.from; until -= part {
+		sp := s
+		sp.from, sp.until = max(s.from, until-part), until
+		if b, err := sp.begins(ctx, part); err != nil || len(b) > 0 {
+			return append([]int64{-1}, b...)[len(b)], err
+		}
+	}
+	return -1, nil
+}
+
+// whole says where the lines end that begin in the span and take no more than most
+// bytes, and how many they take. With alone the first line goes all the same.
+func (s span) whole(ctx context.Context, most int64, alone bool) (end, taken int64, err error) {
+	first, err := s.firstBegin(ctx)
+	switch {
+	case err != nil:
+		return s.from, 0, err
+	case first < 0: // the rest of a line that was planned before
+		return s.until, 0, nil
+	case s.until-first <= most:
+		return s.until, s.until - first, nil
+	}
+	rest := s
+	rest.from, rest.until = first+1, first+1+max(most, 0)
+	last, err := rest.lastBegin(ctx)
+	switch {
+	case err != nil:
+		return s.from, 0, err
+	case last >= 0:
+		return last, last - first, nil
+	case alone:
+		return s.line(ctx)
+	}
+	return first, 0, nil
+}
+
+// line says where the first line that begins in the span ends, and how long it is.
+func (s span) line(ctx context.Context) (end, length int64, err error) {
+	b, err := s.begins(ctx, 2)
+	if b = append(b, s.until); err != nil || len(b) == 1 {
+		return s.until, 0, err
+	}
+	return b[1], b[1] - b[0], nil
+}
+
 // first is where to look for the end of the line before the span's first.
 func (s span) first() int64 { return max(s.from-1, 0) }
 

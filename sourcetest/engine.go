@@ -22,13 +22,17 @@ type run[T any] struct {
 	open  func(t *testing.T) Case[T]
 	src   source.Source[T]
 	epoch uint64
-	until map[string]int64
+	until map[at]int64
+	end   int64 // with Together: of the last plan
 	last  *source.Plan
 }
 
+// at names a partition's history.
+type at struct{ partition, epoch string }
+
 func (r *run[T]) start(last *source.Plan) {
 	require.NoError(r, r.src.Open(r.ctx, last))
-	r.until = map[string]int64{}
+	r.until, r.end = map[at]int64{}, -1
 }
 
 // plan asks once and checks the form of the answer.
@@ -42,8 +46,15 @@ func (r *run[T]) plan(l source.Limits) source.Plan {
 		require.False(r, seen[x.Partition], "partition %q is in the plan twice", x.Partition)
 		seen[x.Partition] = true
 		require.LessOrEqual(r, x.From, x.Until, "partition %q", x.Partition)
-		require.GreaterOrEqual(r, x.From, r.until[x.Partition], "partition %q goes back", x.Partition)
-		r.until[x.Partition] = x.Until
+		before, ok := r.until[at{x.Partition, x.Epoch}]
+		if r.c.Together {
+			before, ok = r.end, r.end >= 0
+			r.end = x.Until
+		}
+		if ok {
+			require.Equal(r, before, x.From, "partition %q begins where the plan before ended", x.Partition)
+		}
+		r.until[at{x.Partition, x.Epoch}] = x.Until
 	}
 	r.last = &p
 	return p

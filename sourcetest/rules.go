@@ -86,10 +86,46 @@ func limits[T any](r *run[T]) {
 	r.equal(r.c.Want, out)
 }
 
+func limitOfBytes[T any](r *run[T]) {
+	if r.c.Size == nil {
+		r.Skip("records have no size")
+	}
+	sum, most := int64(0), int64(0)
+	for _, v := range r.c.Want {
+		sum, most = sum+r.c.Size(v), max(most, r.c.Size(v))
+	}
+	r.start(nil)
+	var out []T
+	for i := 0; len(out) < len(r.c.Want); i++ {
+		l := []source.Limits{{Bytes: 1}, {Bytes: sum / 4}, {Bytes: most, Records: 3}, {Bytes: most + 1, PerPartition: 2}}[i%4]
+		_, got := r.planSome(l)
+		n, bytes := 0, int64(0)
+		for _, g := range got {
+			n += len(g)
+			for _, v := range g {
+				bytes += r.c.Size(v)
+			}
+			out = append(out, g...)
+		}
+		allowed := l.Bytes
+		if r.c.Judged {
+			allowed += allowed / 2
+		}
+		if n > 1 { // one always goes
+			require.LessOrEqual(r, bytes, allowed, "%d records, by %+v", n, l)
+		}
+		if l.Records > 0 {
+			require.LessOrEqual(r, int64(n), l.Records)
+		}
+		r.commit(*r.last)
+	}
+	r.equal(r.c.Want, out)
+}
+
 func negativeLimit[T any](r *run[T]) {
 	r.start(nil)
-	for range 5 {
-		p := r.plan(source.Limits{Records: -1})
+	for _, l := range []source.Limits{{Records: -1}, {PerPartition: -1}, {Bytes: -1}, {Records: 5, Bytes: -1}} {
+		p := r.plan(l)
 		for _, x := range p.Ranges {
 			require.Empty(r, r.read(x))
 		}

@@ -33,6 +33,15 @@ type Case[T any] struct {
 	More func() []T
 	// Ends says that the source must be Done after Want.
 	Ends bool
+	// Together says that the partitions have one numbering together: the ranges of a
+	// plan follow on each other, and the next plan's on them. Else each partition's do.
+	Together bool
+	// Size is how many bytes a record counts for Limits.Bytes, or fewer. Nil leaves out
+	// the test of that limit; a source of records that have no size has no other way.
+	Size func(T) int64
+	// Judged says that the source does not know the sizes before it reads: then a plan
+	// may have half as many bytes more than its limit.
+	Judged bool
 }
 
 // Run runs the suite. open makes a case anew for each subtest; it registers what
@@ -42,6 +51,7 @@ func Run[T any](t *testing.T, open func(t *testing.T) Case[T]) {
 		"every record once":               everyRecordOnce[T],
 		"same range same records":         sameRange[T],
 		"limits":                          limits[T],
+		"limit of bytes":                  limitOfBytes[T],
 		"a negative limit allows nothing": negativeLimit[T],
 		"resume from any plan":            resume[T],
 		"emit's error ends the read":      emitError[T],

@@ -19,7 +19,11 @@ func (s *Source[T]) Plan(ctx context.Context, l source.Limits) (source.Plan, err
 		return source.Plan{}, err
 	}
 	_, next := o.j.bounds()
-	n := source.Share([]int64{next - o.pos}, l)[0]
+	n, err := s.fitting(ctx, o.j, o.pos, next, l.Bytes)
+	if err != nil {
+		return source.Plan{}, err
+	}
+	n = source.Share([]int64{n}, l)[0]
 	r := source.Range{Partition: Partition, From: o.pos, Until: o.pos + n}
 	o.pos = r.Until
 	return source.Plan{Ranges: []source.Range{r}}, nil
@@ -47,21 +51,44 @@ func (s *Source[T]) Read(ctx context.Context, r source.Range, emit func(offset i
 }
 
 func (s *Source[T]) read(ctx context.Context, p piece, emit func(offset int64, v T) error) error {
-	f, err := s.fs.Open(p.path)
+	return s.blocks(ctx, p, func(b *block) error {
+		return b.records(func(offset int64, record []byte) error {
+			if offset < p.from || offset >= p.end {
+				return nil
+			}
+			v, err := s.c.Decode(record)
+			if err != nil {
+				return &downError{fmt.Errorf("%v: offset %d: %w", s, offset, err)}
+			}
+			if err := emit(offset, v); err != nil {
+				return &downError{err}
+			}
+			return nil
+		})
+	})
+}
+
+// downError is what became of records, in contrast to what is wrong with their block.
+type downError struct{ error }
+
+// blocks reads the blocks of a piece one after the other. An error of f is one of the
+// block, unless it is a downError.
+func (s *Source[T]) blocks(ctx context.Context, p piece, f func(b *block) error) error {
+	file, err := s.fs.Open(p.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &DamagedError{Path: p.path, Reason: "it is gone"}
 	}
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer file.Close()
 	var buf []byte
 	at := p.at
 	for next := p.from; next < p.end; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		b, grown, ok, err := readBlock(f, at, p.size, buf)
+		b, grown, ok, err := readBlock(file, at, p.size, buf)
 		if err != nil {
 			return err
 		}
@@ -69,21 +96,9 @@ func (s *Source[T]) read(ctx context.Context, p piece, emit func(offset int64, v
 			return &DamagedError{Path: p.path, Reason: fmt.Sprintf("the block at byte %d, with offset %d, has changed", at, next)}
 		}
 		buf, at = grown, at+b.size
-		var down error
-		err = b.records(func(offset int64, record []byte) error {
-			if offset < p.from || offset >= p.end {
-				return nil
-			}
-			v, err := s.c.Decode(record)
-			if err != nil {
-				down = fmt.Errorf("%v: offset %d: %w", s, offset, err)
-				return down
-			}
-			down = emit(offset, v)
-			return down
-		})
-		if down != nil {
-			return down
+		err = f(&b)
+		if down, ok := err.(*downError); ok {
+			return down.error
 		}
 		if err != nil {
 			return &DamagedError{Path: p.path, Reason: err.Error()}

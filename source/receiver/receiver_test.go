@@ -41,6 +41,7 @@ func TestSuite(t *testing.T) {
 		}
 		return sourcetest.Case[string]{
 			Source: again(), Want: want, Ordered: true,
+			Size: func(v string) int64 { return int64(len(v)) },
 			Again: func() source.Source[string] { return again() },
 			More: func() []string {
 				more := []string{"more", "and more"}
@@ -49,6 +50,34 @@ func TestSuite(t *testing.T) {
 			},
 		}
 	})
+}
+
+// A limit of bytes cuts within a block, over blocks and over files, and takes as much
+// as fits: report 36.
+func TestLimitOfBytes(t *testing.T) {
+	h := newHand()
+	s := open(t, vfs.NewMem(), h, nil)
+	ten := make([]string, 20)
+	for i := range ten {
+		ten[i] = fmt.Sprintf("%010d", i)
+	}
+	require.NoError(t, h.store(ten[:8]...)) // a file
+	require.NoError(t, h.store(ten[8:10]...))
+	require.NoError(t, h.store(ten[10:]...))
+	var counts []int
+	var got []string
+	for _, most := range []int64{25, 1, 60, 140, 1 << 20} {
+		p, err := s.Plan(t.Context(), source.Limits{Bytes: most})
+		require.NoError(t, err)
+		some := read(t, s, p)
+		counts = append(counts, len(some))
+		got = append(got, some...)
+		require.NoError(t, s.Committed(t.Context(), p))
+	}
+	require.Equal(t, ten, got)
+	// The third has the rest of the first block; of the fourth the block of two takes 42
+	// bytes, as it is taken whole.
+	require.Equal(t, []int{2, 1, 5, 11, 1}, counts)
 }
 
 // What was acknowledged is read, and read again after a crash; files of committed

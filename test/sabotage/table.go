@@ -108,8 +108,10 @@ var table = []Break{
 	{Name: "fork-keeps-id", Package: "milltool", Test: "TestGolden/fork.txt"},
 	{Name: "fork-keeps-sinks", Package: "milltool", Test: "TestGolden/fork.txt"},
 	{Name: "history-of-any-line", Package: "milltool", Test: "TestFileOfAnotherLine"},
+	{Name: "hole-read-past", Package: "milltool", Test: "TestHoles"},
 	{Name: "replay-writes", Package: "milltool", Test: "TestReplay"},
 	{Name: "rescale-over-pending", Package: "milltool", Test: "TestGolden/rescale.txt"},
+	{Name: "versions-hides-damage", Package: "milltool", Test: "TestHoles"},
 	{Name: "verify-keys-not-counted", Package: "milltool", Test: "TestHostileDocuments/keys"},
 	{Name: "verify-snapshot-not-compared", Package: "milltool", Test: "TestSnapshotOfOtherContent"},
 
@@ -137,8 +139,10 @@ var table = []Break{
 
 	{Name: "buffer-freed-early", Package: "source", Test: "TestLinesBuffer"},
 	{Name: "file-read-twice", Package: "source", Test: "TestDirectoryOnlyCompleteFilesOnce"},
+	{Name: "large-record-waits", Package: "source", Test: "TestShareSized"},
 	{Name: "line-read-twice", Package: "source", Test: "TestFilesSuite"},
 	{Name: "share-not-rotated", Package: "source", Test: "TestReport36Share"},
+	{Name: "used-up-is-no-limit", Package: "source", Test: "TestLongLineDoesNotWaitForOtherFiles"},
 
 	{Name: "abort-keeps-counters", Package: "statemap", Test: "TestAbortRestoresEverything"},
 	{Name: "detach-loses-pending", Package: "statemap", Test: "TestRemovedKeyOfADetachedTable"},
