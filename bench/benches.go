@@ -58,7 +58,7 @@ var benches = []*bench{
 		about: "expiry pass against expired + n/T: ten times the keys cost the same, ten times the hints ten times as much",
 	},
 	{
-		name: "touched_1m", ratio: "ratio_of_1_percent_to_all", target: 1.0 / 30, cores: 1, measure: measureTouched,
+		name: "touched_1m", ratio: "ratio_of_1_percent_to_all", target: 1.0 / 30, cores: 1, maxProcs: 3, maxRuns: 5, measure: measureTouched,
 		about: "CPU of a batch of mapWithState with a record of 1 % of 1M keys over one with a record of each; updateStateByKey beside it",
 	},
 	{
