@@ -63,12 +63,14 @@ type Files struct {
 var ErrNoStart = errors.New("no good file to start from")
 
 // NoStartError tells that a version cannot be loaded, because every snapshot
-// that it could start from is bad and what lies before is no longer kept.
+// that it could start from is bad or gone and what lies before is no longer kept.
 type NoStartError struct {
 	// Operator, Partition and Version say what was asked for.
 	Operator  string
 	Partition int
 	Version   uint64
+	// Folder is where its snapshots are.
+	Folder string
 	// Floor is the oldest version that is kept, Bad are the snapshots that
 	// were passed over.
 	Floor uint64
@@ -77,8 +79,12 @@ type NoStartError struct {
 
 // Error names all of it and the next step.
 func (e *NoStartError) Error() string {
-	return fmt.Sprintf("%v: operator %q, partition %d, version %d: versions from %d on are kept, bad snapshots: %q: restore one of them from a copy of the root",
-		ErrNoStart, e.Operator, e.Partition, e.Version, e.Floor, e.Bad)
+	bad := fmt.Sprintf("its folder %s has no snapshot from there on: restore the first one", e.Folder)
+	if len(e.Bad) > 0 {
+		bad = fmt.Sprintf("bad snapshots: %q: restore one of them", e.Bad)
+	}
+	return fmt.Sprintf("%v: operator %q, partition %d, version %d: versions from %d on are kept, %s from a copy of the root",
+		ErrNoStart, e.Operator, e.Partition, e.Version, e.Floor, bad)
 }
 
 // Is makes every NoStartError an [ErrNoStart].
@@ -135,7 +141,8 @@ func (r *Root) Files(ctx context.Context, number, part int, n uint64, bad ...str
 			break
 		}
 		if v-1 < floor {
-			return nil, &NoStartError{Operator: op.Name, Partition: part, Version: n, Floor: floor, Bad: bad}
+			return nil, &NoStartError{Operator: op.Name, Partition: part, Version: n,
+				Folder: StateFolder(op.Number, op.Layout, part), Floor: floor, Bad: bad}
 		}
 	}
 	slices.Reverse(f.Deltas)
@@ -203,9 +210,9 @@ func (r *Root) floor() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.newest == nil {
-		return 0
+		return r.least
 	}
-	return r.newest.Floor
+	return max(r.least, r.newest.Floor)
 }
 
 // prefetch reads the commits from to n side by side: on an object store one

@@ -22,6 +22,7 @@ type Root struct {
 	fetching sync.Mutex
 	mu       sync.Mutex
 	newest   *Commit // the newest that was seen
+	least    uint64  // a floor that was seen without the newest
 	commits  cache[Commit]
 	plans    cache[Plan]
 	metadata cache[Metadata]
@@ -262,16 +263,32 @@ const restarts = 5
 // and the floor has risen), because a run's clean-up went past it, it starts again
 // from the then newest commit, at most 5 times; then the error is ErrVanished.
 func (r *Root) Read(ctx context.Context, do func(newest *Commit) error) error {
+	return r.again(ctx, func() (*Commit, error) {
+		c, err := r.Newest(ctx)
+		if err == nil {
+			err = do(c)
+		}
+		return c, err
+	})
+}
+
+// again calls do until no file vanishes under it. do gives what it began from.
+func (r *Root) again(ctx context.Context, do func() (*Commit, error)) error {
 	var err error
 	for range 1 + restarts {
 		var c *Commit
-		if c, err = r.Newest(ctx); err == nil {
-			err = do(c)
-		}
-		gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNoStart) && r.rose(ctx, c)
-		if err == nil || !gone || sabotage.On("vanished-is-an-error") {
+		if c, err = do(); err == nil || !r.gone(ctx, c, err) {
 			return err
 		}
 	}
 	return fmt.Errorf("checkpoint: read %d times: %w: %w", 1+restarts, ErrVanished, err)
+}
+
+// gone reports whether an error of a reading that began from c is that of a clean-up
+// which has gone past it.
+func (r *Root) gone(ctx context.Context, c *Commit, err error) bool {
+	if sabotage.On("vanished-is-an-error") {
+		return false
+	}
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNoStart) && r.rose(ctx, c)
 }

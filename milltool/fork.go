@@ -108,6 +108,7 @@ type forker struct {
 	root     *checkpoint.Root
 	at       uint64 // the last version
 	floor    uint64 // the oldest one
+	damage   error  // the newest version is not known for it
 	sinks    []string
 	files    int
 	bytes    int64
@@ -115,28 +116,39 @@ type forker struct {
 	snapshots map[partVersion][]string
 }
 
-// choose finds the version to end with.
-func (f *forker) choose(ctx context.Context, at versionFlag) (uint64, error) {
+// choose finds the version to end with. It reads all commits that are to be copied,
+// so that a root with a damaged or missing one is refused before anything is written.
+func (f *forker) choose(ctx context.Context, at versionFlag) (n uint64, err error) {
 	f.root = checkpoint.OpenRoot(f.from)
-	var n uint64
-	err := f.root.Read(ctx, func(newest *checkpoint.Commit) error {
-		v := &view{dir: f.dir, root: f.root, newest: newest}
-		if newest == nil {
-			if err := v.isRoot(ctx); err != nil {
-				return err
-			}
+	var v *view
+	err = f.root.ReadPast(ctx, func(newest *checkpoint.Commit, damage error) error {
+		v = &view{dir: f.dir, root: f.root, newest: newest, damage: damage, seen: map[string]bool{}}
+		if err := v.isRoot(ctx); err != nil {
+			return err
 		}
 		commit, err := v.at(ctx, at)
 		if err != nil {
 			return err
 		}
-		n, f.sinks = commit.Epoch, []string{}
+		n, f.damage, f.sinks = commit.Epoch, damage, []string{}
 		for _, s := range commit.Sinks {
 			f.sinks = append(f.sinks, s.Name)
 		}
-		f.floor, err = v.oldest(ctx)
-		return err
+		if f.floor, err = v.oldest(ctx); err != nil {
+			return err
+		}
+		for older := f.floor; older < n; older++ {
+			_, err := f.root.Commit(ctx, older)
+			if damage != nil && errors.Is(err, fs.ErrNotExist) {
+				return &checkpoint.GapError{Missing: older, Floor: f.floor, Newest: n}
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+	f.c.told(v)
 	return n, err
 }
 
@@ -200,6 +212,13 @@ func (f *forker) passing(ctx context.Context, n uint64, err error) error {
 	}
 	now, nerr := checkpoint.OpenRoot(f.from).Newest(ctx)
 	switch {
+	case f.damage != nil && n < f.at:
+		// The commit that cannot be read may have let it go.
+		f.c.note("version %d is left out: %v", n, err)
+		f.floor = n + 1
+		return nil
+	case f.damage != nil:
+		return err
 	case nerr != nil:
 		return nerr
 	case now == nil || now.Floor <= n:

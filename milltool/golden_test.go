@@ -84,13 +84,13 @@ func TestGolden(t *testing.T) {
 }
 
 // fixedEnv has the fixed root in the folder ckpt; in stopped, without a pending epoch; in held, the same with its lock held; in
-// broken, the same with damaged snapshots.
+// broken, the same with damaged snapshots; in torn, with a damaged newest commit.
 func fixedEnv(t testing.TB) Env {
 	mem := vfs.NewMem(vfs.WithOwner("desk", 4242))
 	source := vfs.NewObjects()
 	fixedRoot(t, source)
 	files := objects(t, source)
-	for _, dir := range []string{"ckpt", "stopped", "held", "broken"} {
+	for _, dir := range []string{"ckpt", "stopped", "held", "broken", "torn"} {
 		s, err := vfs.NewDir(mem, dir, "maker")
 		require.NoError(t, err)
 		for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -103,6 +103,8 @@ func fixedEnv(t testing.TB) Env {
 				content = ""
 			case dir == "broken" && (strings.HasSuffix(name, "/5.2.snapshot") || name == "state/1/0/2.1.snapshot"):
 				content = content[:90]
+			case dir == "torn" && name == checkpoint.CommitName(6):
+				content = content[:len(content)-20]
 			}
 			(&maker{t: t, store: s}).put(name, []byte(content))
 		}

@@ -36,16 +36,18 @@ The first line is the key as the oldest version has it, if it has it. Only the f
 		json: "one line a change",
 		bind: func(c *call, flags *flag.FlagSet) func(context.Context) error {
 			var touches bool
+			var at versionFlag
 			flags.BoolVar(&touches, "touched", false, "show versions that changed only the time too (=)")
+			flags.Var(&at, "version", "end with version `N`, not with the newest")
 			return func(ctx context.Context) error {
-				return c.read(ctx, c.args[0], func(v *view) error { return c.history(ctx, v, touches) })
+				return c.read(ctx, c.args[0], func(v *view) error { return c.history(ctx, v, at, touches) })
 			}
 		},
 	}
 }
 
-func (c *call) history(ctx context.Context, v *view, touches bool) error {
-	rows, err := v.walk(ctx, c.args[1], c.args[2])
+func (c *call) history(ctx context.Context, v *view, at versionFlag, touches bool) error {
+	rows, err := v.walk(ctx, at, c.args[1], c.args[2])
 	if err != nil {
 		return err
 	}
@@ -83,9 +85,9 @@ func (c *call) history(ctx context.Context, v *view, touches bool) error {
 	return nil
 }
 
-// walk follows a key from the oldest version to the newest.
-func (v *view) walk(ctx context.Context, name, text string) ([]historyRow, error) {
-	newest, err := v.at(ctx, versionFlag{})
+// walk follows a key from the oldest version to the newest, or to another one.
+func (v *view) walk(ctx context.Context, at versionFlag, name, text string) ([]historyRow, error) {
+	newest, err := v.at(ctx, at)
 	if err != nil {
 		return nil, err
 	}

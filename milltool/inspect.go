@@ -27,6 +27,9 @@ type inspection struct {
 	// Owner is the newest run on the root; Lock says whether it still holds it.
 	Owner *ownerInfo `json:"owner,omitempty"`
 	Lock  lockInfo   `json:"lock"`
+	// Damage says why the newest version cannot be told. What follows is of the
+	// newest that can be read then.
+	Damage string `json:"damage,omitempty"`
 	// Newest is the newest version; Oldest the oldest that is kept.
 	Newest *versionRow `json:"newest,omitempty"`
 	Oldest uint64      `json:"oldest,omitempty"`
@@ -117,7 +120,8 @@ func inspectCommand() command {
 		short: "show what the root is: operators, types, owner, positions, sizes",
 		long: `Shows the root's id, the run that owns it, the newest version, the epoch that is planned and not committed,
 the operators with the types of keys and states, the sources' positions, the exactly-once sinks and the sizes.
-Whether the lock is held is read from what its holder wrote into it: the lock itself is not touched.`,
+Whether the lock is held is read from what its holder wrote into it: the lock itself is not touched.
+Where the newest commit cannot be read, that is said, the newest one that can be is shown, and the exit code is 1.`,
 		json: "one document",
 		bind: func(c *call, _ *flag.FlagSet) func(context.Context) error {
 			return func(ctx context.Context) error {
@@ -134,17 +138,25 @@ func (c *call) inspect(ctx context.Context, v *view) error {
 			return err
 		}
 	}
+	var end error
+	if v.damage != nil {
+		end = errFound
+		v.notice(checkpoint.Notice{Text: in.Damage})
+	}
 	if c.json {
-		return c.printJSON(in)
+		return errors.Join(c.printJSON(in), end)
 	}
 	c.printInspection(&in)
-	return nil
+	return end
 }
 
 func (c *call) inspectOwner(ctx context.Context, v *view, in *inspection) error {
 	owner, err := v.root.Owner(ctx)
 	if err != nil {
 		return err
+	}
+	if v.newest != nil && (owner == nil || owner.Term < v.newest.Term) {
+		return &missingOwnerError{v.newest}
 	}
 	if owner != nil {
 		in.Owner = &ownerInfo{owner.Term, owner.Run, owner.Host, owner.PID, stamp(owner.Since)}
@@ -167,16 +179,36 @@ func (c *call) inspectOwner(ctx context.Context, v *view, in *inspection) error 
 	return nil
 }
 
+// missingOwnerError is an owner's document that is gone: terms have no holes and are
+// never deleted.
+type missingOwnerError struct{ of *checkpoint.Commit }
+
+// Error names the file, why it must have been there, and the next step.
+func (e *missingOwnerError) Error() string {
+	return fmt.Sprintf("%s is missing, though %s was made by that run: restore it from a copy of the root, or see `statemill verify`",
+		checkpoint.OwnerName(e.of.Term), checkpoint.CommitName(e.of.Epoch))
+}
+
 func inspectVersion(ctx context.Context, v *view, in *inspection) error {
 	seq := uint64(1)
+	if v.damage != nil {
+		in.Damage = v.damage.Error()
+		if v.newest == nil {
+			return nil
+		}
+	}
 	if v.newest != nil {
 		seq = v.newest.Metadata
 		in.Format = v.newest.Format
-		rows, err := versionRows(ctx, v)
+		snapshots, err := v.snapshots(ctx)
 		if err != nil {
 			return err
 		}
-		in.Newest, in.Oldest = &rows[len(rows)-1], rows[0].Version
+		row := versionRowOf(v.newest, snapshots)
+		in.Newest = &row
+		if in.Oldest, err = v.oldest(ctx); err != nil {
+			return err
+		}
 		for _, s := range v.newest.Sinks {
 			in.Sinks = append(in.Sinks, sinkInfo{s.Name, s.Epoch, s.Term, s.Digest.String()})
 		}
@@ -224,6 +256,9 @@ func inspectPlans(ctx context.Context, v *view, in *inspection) error {
 				break
 			}
 		}
+	}
+	if v.damage != nil {
+		return nil // the plan of the commit that cannot be read is not pending
 	}
 	plan, err := v.root.Plan(ctx, next)
 	switch {
@@ -294,15 +329,20 @@ func (c *call) printInspection(in *inspection) {
 			lock += ", by what it says: " + clean(in.Lock.Holder)
 		}
 		add("lock", lock)
+		newest := "newest"
+		if in.Damage != "" {
+			add("damage", clean(in.Damage))
+			newest = "readable"
+		}
 		if n := in.Newest; n != nil {
-			add("newest", fmt.Sprintf("version %d (%s) at %s, %s", n.Version, n.Kind, n.Time, counted(n.Keys, "key", "keys")))
+			add(newest, fmt.Sprintf("version %d (%s) at %s, %s", n.Version, n.Kind, n.Time, counted(n.Keys, "key", "keys")))
 			add("oldest", fmt.Sprintf("version %d", in.Oldest))
-		} else {
+		} else if in.Damage == "" {
 			add("newest", "no version is committed yet")
 		}
 		if p := in.Pending; p != nil {
 			add("pending", fmt.Sprintf("epoch %d (%s) at %s, planned by term %d", p.Epoch, p.Kind, p.Time, p.Term))
-		} else {
+		} else if in.Damage == "" {
 			add("pending", "-")
 		}
 	})

@@ -98,12 +98,11 @@ func (c *call) replay(ctx context.Context, n uint64, limit int) error {
 	var o *overlay
 	var committed *checkpoint.Commit
 	var meta *checkpoint.Metadata
-	err = root.Read(ctx, func(newest *checkpoint.Commit) error {
-		v := &view{dir: dir, root: root, newest: newest}
-		if newest == nil {
-			if err := v.isRoot(ctx); err != nil {
-				return err
-			}
+	var v *view
+	err = root.ReadPast(ctx, func(newest *checkpoint.Commit, damage error) error {
+		v = &view{dir: dir, root: root, newest: newest, damage: damage, seen: map[string]bool{}}
+		if err := v.isRoot(ctx); err != nil {
+			return err
 		}
 		if committed, err = v.at(ctx, versionFlag{true, n}); err != nil {
 			return err
@@ -123,6 +122,7 @@ func (c *call) replay(ctx context.Context, n uint64, limit int) error {
 		o, err = newOverlay(base, n, newest.Floor, before)
 		return err
 	})
+	c.told(v)
 	if err != nil {
 		return err
 	}

@@ -174,7 +174,7 @@ func (r *verifier) start(ctx context.Context, dir string) error {
 		return nil
 	case damaged(err):
 		r.unread = true // documents finds it again, with its name
-		newest, err = r.readable(ctx)
+		newest, err = r.root.Readable(ctx)
 	}
 	if err != nil {
 		return err
@@ -205,21 +205,4 @@ func (r *verifier) listedCommits() {
 		}
 	}
 	slices.Sort(r.kept)
-}
-
-// readable gives the newest commit that can be read, nil if none can.
-func (r *verifier) readable(ctx context.Context) (newest *checkpoint.Commit, err error) {
-	for _, o := range r.listed {
-		n, ok := documentNumber(o.Name)
-		if !ok || !strings.HasPrefix(o.Name, "commits/") || newest != nil && n < newest.Epoch {
-			continue
-		}
-		c, err := r.root.Commit(ctx, n)
-		if err == nil {
-			newest = c
-		} else if !damaged(err) {
-			return nil, err
-		}
-	}
-	return newest, nil
 }

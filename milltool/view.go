@@ -26,13 +26,14 @@ type view struct {
 	dir    string
 	root   *checkpoint.Root
 	newest *checkpoint.Commit // nil: nothing is committed
+	damage error              // the newest commit is not known for it, and newest is one that can be read
 	seen   map[string]bool    // notices
 	notes  []string
 }
 
 // read calls do with the root in dir, again from the newest commit if files
 // vanish meanwhile, and then tells what the reading noticed. do prints nothing
-// before it has read everything.
+// before it has read everything, and heeds the view's damage.
 func (c *call) read(ctx context.Context, dir string, do func(v *view) error) error {
 	store, err := c.open(dir)
 	if err != nil {
@@ -40,22 +41,26 @@ func (c *call) read(ctx context.Context, dir string, do func(v *view) error) err
 	}
 	root := checkpoint.OpenRoot(store)
 	var v *view
-	err = root.Read(ctx, func(newest *checkpoint.Commit) error {
-		v = &view{dir: dir, root: root, newest: newest, seen: map[string]bool{}}
+	err = root.ReadPast(ctx, func(newest *checkpoint.Commit, damage error) error {
+		v = &view{dir: dir, root: root, newest: newest, damage: damage, seen: map[string]bool{}}
 		c.out.Reset()
-		if newest == nil {
-			if err := v.isRoot(ctx); err != nil {
-				return err
-			}
+		if err := v.isRoot(ctx); err != nil {
+			return err
 		}
 		return do(v)
 	})
-	if v != nil {
-		for _, n := range v.notes {
-			c.note("%s", n)
-		}
-	}
+	c.told(v)
 	return err
+}
+
+// told tells what a reading noticed; v is nil if it did not begin.
+func (c *call) told(v *view) {
+	if v == nil {
+		return
+	}
+	for _, n := range v.notes {
+		c.note("%s", n)
+	}
 }
 
 // errNoRoot says that a folder holds no checkpoint root.
@@ -63,6 +68,9 @@ var errNoRoot = errors.New("no checkpoint root")
 
 // isRoot tells a root without commits from a folder that is none.
 func (v *view) isRoot(ctx context.Context) error {
+	if v.newest != nil || v.damage != nil {
+		return nil
+	}
 	owner, err := v.root.Owner(ctx)
 	if err == nil && owner == nil {
 		err = fmt.Errorf("%w in %s: it has neither commits/ nor owner/", errNoRoot, v.dir)
@@ -80,6 +88,9 @@ func (v *view) notice(n checkpoint.Notice) {
 
 // oldest is the oldest version that is kept.
 func (v *view) oldest(ctx context.Context) (uint64, error) {
+	if v.damage != nil {
+		return v.oldestListed(ctx)
+	}
 	if v.newest.Floor > 0 {
 		return v.newest.Floor, nil
 	}
@@ -92,6 +103,9 @@ func (v *view) oldest(ctx context.Context) (uint64, error) {
 
 // at gives the commit of a version: the newest, or the one that was asked for.
 func (v *view) at(ctx context.Context, want versionFlag) (*checkpoint.Commit, error) {
+	if v.damage != nil {
+		return v.past(ctx, want)
+	}
 	if v.newest == nil {
 		return nil, fmt.Errorf("no version is committed in %s yet", v.dir)
 	}
@@ -158,7 +172,10 @@ func fits(commit *checkpoint.Commit, op *checkpoint.Operator) error {
 
 // nextStep says what to do about an error whose text does not say it.
 func nextStep(err error) string {
+	var newest *newestError
 	switch {
+	case errors.As(err, &newest):
+		return newest.nextStep()
 	case errors.Is(err, errNoRoot):
 		return "give the folder that the job's WithCheckpoint names"
 	case errors.Is(err, checkpoint.ErrOwned):
