@@ -41,6 +41,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childEnv); dir != "" {
 		os.Exit(child(dir))
 	}
+	if dir := os.Getenv(loadEnv); dir != "" {
+		os.Exit(loadChild(dir))
+	}
 	goleak.VerifyTestMain(m)
 }
 
