@@ -20,13 +20,14 @@ type fakeBroker struct {
 	listener net.Listener
 	wait     sync.WaitGroup
 
-	mu       sync.Mutex
-	logs     map[TopicPartition]*fakeLog
-	ids      map[string]byte // of topics
-	old      bool            // speaks the oldest versions that will do
-	fetches  int
-	requests int
-	conns    map[net.Conn]bool
+	mu        sync.Mutex
+	logs      map[TopicPartition]*fakeLog
+	ids       map[string]byte // of topics; with anonymous, nobody is told
+	anonymous bool
+	old       bool // speaks the oldest versions that will do
+	fetches   int
+	requests  int
+	conns     map[net.Conn]bool
 	// fault is asked before an answer: a code for the partition, and whether to
 	// close the connection, or to stay silent.
 	fault func(key int16, n int) (code int16, act string)
@@ -42,6 +43,8 @@ type fakeLog struct {
 	batches            []batchtest.Batch
 	raw                []byte // in the place of batches
 	aborted            [][2]int64
+	epoch              int32   // the leader's
+	ends               []int64 // of the epochs before, from 0 on
 }
 
 func newFake(t *testing.T) *fakeBroker {
@@ -185,7 +188,9 @@ func (b *fakeBroker) serve(c net.Conn) bool {
 	case 3:
 		answer = b.metadata(answer, version, code, q)
 	case 2:
-		answer = b.offsets(answer, code, q)
+		answer = b.offsets(answer, version, code, q)
+	case 23:
+		answer = b.epochs(answer, code, q)
 	case 1:
 		b.fetches++
 		answer = b.fetch(answer, version, code, q)
@@ -230,13 +235,13 @@ func (b *fakeBroker) await(version int16, q cursor) {
 }
 
 func (b *fakeBroker) versions(a []byte) []byte {
-	a = append(a, 0, 0, 0, 0, 0, 4)
-	most := map[uint16]uint16{1: 17, 2: 10, 3: 13, 18: 4}
-	least := map[uint16]uint16{1: 4, 2: 1}
+	a = append(a, 0, 0, 0, 0, 0, 5)
+	most := map[uint16]uint16{1: 17, 2: 10, 3: 13, 18: 4, 23: 4}
+	least := map[uint16]uint16{1: 4, 2: 1, 23: 2}
 	if b.old {
-		most = map[uint16]uint16{1: 4, 2: 2, 3: 5, 18: 0}
+		most = map[uint16]uint16{1: 4, 2: 2, 3: 5, 18: 0, 23: 2}
 	}
-	for _, key := range []uint16{1, 2, 3, 18} {
+	for _, key := range []uint16{1, 2, 3, 18, 23} {
 		a = binary.BigEndian.AppendUint16(a, key)
 		a = binary.BigEndian.AppendUint16(a, least[key])
 		a = binary.BigEndian.AppendUint16(a, most[key])
@@ -321,7 +326,11 @@ func (b *fakeBroker) metadata(a []byte, version, code int16, q *cursor) []byte {
 		text(name)
 		if flexible {
 			a = append(a, make([]byte, 15)...)
-			a = append(a, b.ids[name])
+			if b.anonymous {
+				a = append(a, 0)
+			} else {
+				a = append(a, b.ids[name])
+			}
 		}
 		if strings.HasPrefix(name, "__") {
 			a = append(a, 1)
@@ -352,7 +361,7 @@ func (b *fakeBroker) metadata(a []byte, version, code int16, q *cursor) []byte {
 	return a
 }
 
-func (b *fakeBroker) offsets(a []byte, code int16, q *cursor) []byte {
+func (b *fakeBroker) offsets(a []byte, version, code int16, q *cursor) []byte {
 	be := binary.BigEndian
 	q.i32()
 	committed := q.take(1)[0] == 1
@@ -366,7 +375,11 @@ func (b *fakeBroker) offsets(a []byte, code int16, q *cursor) []byte {
 		n := q.i32()
 		a = be.AppendUint32(a, uint32(n))
 		for ; n > 0; n-- {
-			number, which := q.i32(), q.i64()
+			number := q.i32()
+			if version >= 4 {
+				q.i32()
+			}
+			which := q.i64()
 			l := b.logs[TopicPartition{name, number}]
 			if l == nil {
 				l, code = &fakeLog{}, 3
@@ -384,6 +397,9 @@ func (b *fakeBroker) offsets(a []byte, code int16, q *cursor) []byte {
 			a = be.AppendUint16(a, uint16(code))
 			a = be.AppendUint64(a, 1<<64-1)
 			a = be.AppendUint64(a, uint64(offset))
+			if version >= 4 {
+				a = be.AppendUint32(a, uint32(l.epoch))
+			}
 		}
 	}
 	return a
@@ -469,18 +485,4 @@ func (b *fakeBroker) fetch(a []byte, version, code int16, q *cursor) []byte {
 	}
 	a = be.AppendUint32(a, uint32(len(data)))
 	return append(a, data...)
-}
-
-// cursor reads a request.
-type cursor struct{ b []byte }
-
-func (q *cursor) take(n int) []byte { out := q.b[:n]; q.b = q.b[n:]; return out }
-func (q *cursor) i16() int16        { return int16(binary.BigEndian.Uint16(q.take(2))) }
-func (q *cursor) i32() int32        { return int32(binary.BigEndian.Uint32(q.take(4))) }
-func (q *cursor) i64() int64        { return int64(binary.BigEndian.Uint64(q.take(8))) }
-func (q *cursor) text() string {
-	if n := q.i16(); n > 0 {
-		return string(q.take(int(n)))
-	}
-	return ""
 }

@@ -13,8 +13,11 @@ import (
 )
 
 // span is what a partition has: [earliest, latest). timed is the offset of the start
-// time, -1 if no record is as late.
-type span struct{ earliest, latest, timed int64 }
+// time, -1 if no record is as late. epoch is the leader's, -1 if it tells none.
+type span struct {
+	earliest, latest, timed int64
+	epoch                   int32
+}
 
 // spans looks at the log of each part. Earliest offsets are asked for only where
 // they are needed. It fails at once if a topic is another one than before.
@@ -47,13 +50,13 @@ func (s *kafkaSource) spansOnce(ctx context.Context, parts []*part, earliest fun
 			timed = append(timed, i)
 		}
 	}
-	if err := s.ask(ctx, wire.Earliest, parts, some, func(i int, o int64) { out[i].earliest = o }); err != nil {
+	if err := s.ask(ctx, wire.Earliest, parts, some, func(i int, a wire.OffsetAnswer) { out[i].earliest = a.Offset }); err != nil {
 		return nil, err
 	}
-	if err := s.ask(ctx, s.cfg.at, parts, timed, func(i int, o int64) { out[i].timed = o }); err != nil {
+	if err := s.ask(ctx, s.cfg.at, parts, timed, func(i int, a wire.OffsetAnswer) { out[i].timed = a.Offset }); err != nil {
 		return nil, err
 	}
-	err := s.ask(ctx, wire.Latest, parts, all, func(i int, o int64) { out[i].latest = o })
+	err := s.ask(ctx, wire.Latest, parts, all, func(i int, a wire.OffsetAnswer) { out[i].latest, out[i].epoch = a.Offset, a.Epoch })
 	return out, err
 }
 
@@ -138,7 +141,7 @@ func topicError(name string, err error) error {
 }
 
 // ask asks the leaders of parts[which...] for offsets, all of them at once.
-func (s *kafkaSource) ask(ctx context.Context, what int64, parts []*part, which []int, set func(i int, offset int64)) error {
+func (s *kafkaSource) ask(ctx context.Context, what int64, parts []*part, which []int, set func(i int, a wire.OffsetAnswer)) error {
 	byLeader := map[string][]int{}
 	var addrs []string
 	for _, i := range which {
@@ -157,7 +160,7 @@ func (s *kafkaSource) ask(ctx context.Context, what int64, parts []*part, which 
 }
 
 // askBroker asks one broker for offsets of partitions that it leads.
-func (s *kafkaSource) askBroker(ctx context.Context, addr string, what int64, parts []*part, list []int, set func(i int, offset int64)) error {
+func (s *kafkaSource) askBroker(ctx context.Context, addr string, what int64, parts []*part, list []int, set func(i int, a wire.OffsetAnswer)) error {
 	question := make([]wire.TopicPartition, len(list))
 	index := map[wire.TopicPartition]int{}
 	for k, i := range list {
@@ -180,7 +183,7 @@ func (s *kafkaSource) askBroker(ctx context.Context, addr string, what int64, pa
 			return fmt.Errorf("%s at broker %s: %w", parts[i].name, addr, a.Err)
 		}
 		delete(index, a.TopicPartition)
-		set(i, a.Offset)
+		set(i, a)
 	}
 	for tp := range index {
 		return fmt.Errorf("broker %s told no offset of %s-%d", addr, tp.Topic, tp.Partition)

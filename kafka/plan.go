@@ -67,6 +67,9 @@ func (s *kafkaSource) plan(ctx context.Context, l source.Limits) (source.Plan, e
 			lags[i] = moves[i].stop - moves[i].from
 		}
 	}
+	if err := s.sameLogs(ctx, parts, spans); err != nil {
+		return source.Plan{}, err
+	}
 	take, err := s.take(ctx, moves, lags, l)
 	if err != nil {
 		return source.Plan{}, err
@@ -86,11 +89,11 @@ func (s *kafkaSource) planned(moves []move, spans []span, take []int64) source.P
 			lost[p] = p.next
 		}
 		p.placed, p.next, p.stop = true, m.from+take[i], m.stop
-		p.end = spans[i].latest
+		p.end, p.epoch = spans[i].latest, spans[i].epoch
 		if p.done < 0 {
 			p.done = m.from
 		}
-		plan.Ranges[i] = source.Range{Partition: p.name, From: m.from, Until: p.next, Epoch: p.id}
+		plan.Ranges[i] = source.Range{Partition: p.name, From: m.from, Until: p.next, Epoch: p.id, Mark: markOf(p.epoch)}
 	}
 	s.mu.Unlock()
 	for i, m := range moves {

@@ -16,7 +16,7 @@ func (s *kafkaSource) Read(ctx context.Context, r source.Range, emit func(offset
 	if err != nil || r.From == r.Until {
 		return s.without(p, r, err)
 	}
-	x := &reading{s: s, p: p, until: r.Until, next: r.From, emit: emit, d: s.decoders.Get()}
+	x := &reading{s: s, p: p, until: r.Until, next: r.From, epoch: epochOf(r.Mark), emit: emit, d: s.decoders.Get()}
 	defer s.release(x.d)
 	for x.next < r.Until {
 		if err := x.step(ctx); err != nil {
@@ -56,12 +56,12 @@ func (s *kafkaSource) release(d *decoder) {
 }
 
 // readable checks that the range was planned.
-func (s *kafkaSource) readable(ctx context.Context, r source.Range) (*part, error) {
+func (s *kafkaSource) readable(ctx context.Context, r source.Range) (_ *part, err error) {
 	p, open := s.part(r.Partition)
 	if !open {
 		return nil, fmt.Errorf("%v: %w", s, source.ErrNotOpen)
 	}
-	if err := ctx.Err(); err != nil {
+	if err = ctx.Err(); err != nil {
 		return nil, err
 	}
 	bad := func(format string, args ...any) (*part, error) {
@@ -80,7 +80,10 @@ func (s *kafkaSource) readable(ctx context.Context, r source.Range) (*part, erro
 	if r.From < 0 || r.Until < r.From || r.Until > planned {
 		return bad("it was planned up to %d", planned)
 	}
-	return p, nil
+	if r.From < r.Until {
+		err = s.certain(ctx, p)
+	}
+	return p, err
 }
 
 // reading is one Read.
@@ -89,6 +92,7 @@ type reading struct {
 	p     *part
 	next  int64 // offset to ask for
 	until int64
+	epoch int32 // the leader's when the range was planned, -1 if it is not known
 	emit  func(offset int64, v Record) error
 	d     *decoder
 
@@ -116,6 +120,9 @@ func (x *reading) step(ctx context.Context) error {
 		a = chunk{from: x.next, batches: answer.Batches, aborted: answer.Aborted}
 		x.s.moved(x.p, answer)
 	}
+	if err := x.sameLog(ctx, a.batches); err != nil {
+		return err
+	}
 	before := x.next
 	d := &x.d.batch
 	data := a.batches
@@ -142,6 +149,17 @@ func (x *reading) step(ctx context.Context) error {
 		return nil
 	}
 	return x.nothing(a.batches)
+}
+
+// sameLog looks for batches that were written after the range was planned: a leader that
+// has lost what was there may have others in its place.
+func (x *reading) sameLog(ctx context.Context, batches []byte) error {
+	if x.epoch < 0 || batch.Leader(batches, x.until) <= x.epoch {
+		return nil
+	}
+	err := x.s.confirm(ctx, []seen{{x.p, x.until, x.epoch, -1}})
+	x.epoch = -1 // it has said yes
+	return err
 }
 
 // size is how much to ask for: no more than what is left is likely to take.

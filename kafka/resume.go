@@ -26,7 +26,7 @@ func (s *kafkaSource) resume(f found, last *source.Plan) (parts, gone []*part, e
 		r, ok := until[p.name]
 		switch {
 		case ok && p.is(r.Epoch):
-			p.next, p.placed, p.done = r.Until, true, r.From
+			p.at(r)
 		case ok && !s.cfg.onLoss:
 			return nil, nil, &Error{Doing: "resume", Err: madeAgain(p.Topic, r.Epoch, p.id, ends(p.Topic, last.Ranges)), final: true}
 		case ok:
@@ -43,7 +43,7 @@ func (s *kafkaSource) resume(f found, last *source.Plan) (parts, gone []*part, e
 			continue
 		}
 		p := newPart(partitionOf(r.Partition), r.Epoch)
-		p.next, p.placed, p.done = r.Until, true, r.From
+		p.at(r)
 		if gone = append(gone, p); !s.cfg.covers(p.TopicPartition) || again[p.Topic] {
 			continue
 		}
@@ -57,6 +57,13 @@ func (s *kafkaSource) resume(f found, last *source.Plan) (parts, gone []*part, e
 		s.notice("topic %q was deleted, or made again: what was not read of it is lost (%s)", t, ends(t, last.Ranges))
 	}
 	return f.parts, gone, nil
+}
+
+// at puts a partition where a range of an earlier run ended.
+func (p *part) at(r source.Range) {
+	p.next, p.placed, p.done = r.Until, true, r.From
+	p.epoch = epochOf(r.Mark)
+	p.doubtful = p.epoch >= 0
 }
 
 // partitionOf takes a partition's name in plans apart.
@@ -83,7 +90,7 @@ func ends(topic string, ranges []source.Range) string {
 	return strings.Join(out, ", ")
 }
 
-func sortedKeys(m map[string]bool) (out []string) {
+func sortedKeys[V any](m map[string]V) (out []string) {
 	for k := range m {
 		out = append(out, k)
 	}

@@ -44,6 +44,9 @@ type part struct {
 	name string
 	id   string // the topic's id, "" if the broker tells none
 
+	epoch    int32 // the leader's when next was seen, -1 if it is not known
+	doubtful bool  // next is from an earlier run: the log may be another one
+
 	late   bool  // it appeared after the start: it begins with its first offset
 	placed bool  // next is known
 	next   int64 // all before it was planned
@@ -61,7 +64,7 @@ type part struct {
 }
 
 func newPart(tp TopicPartition, id string) *part {
-	return &part{TopicPartition: tp, name: tp.String(), id: id, stop: -1, done: -1}
+	return &part{TopicPartition: tp, name: tp.String(), id: id, stop: -1, done: -1, epoch: -1}
 }
 
 // decoder is what one Read needs and the next one can use.
@@ -77,7 +80,7 @@ type ending struct{ *kafkaSource }
 // Open. The source can be opened again after Close.
 //
 // Its plan has a range for every partition, named like "topic-3", with the topic's
-// id as its Epoch.
+// id as its Epoch and the leader epoch as its Mark, where brokers tell them.
 func NewSource(opts ...SourceOption) source.Source[Record] {
 	s := &kafkaSource{cfg: newConfig(opts)}
 	for _, m := range s.cfg.watches {

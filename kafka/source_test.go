@@ -72,6 +72,7 @@ func TestAcceptance(t *testing.T) {
 				return sourcetest.Case[string]{
 					Source: again(), Again: again,
 					Want: strings.Split("abcdefghij", ""),
+					Size: func(v string) int64 { return int64(len(v)) }, Judged: true,
 					More: func() []string {
 						more = append(more, fmt.Sprint("more ", len(more)))
 						b.log("t", 1, batchtest.Values(0, more...))
@@ -113,7 +114,7 @@ func TestCompacted(t *testing.T) {
 				s := open(t, b, nil)
 				p, got := readAll(t, s, source.Limits{})
 				require.Equal(t, c.want, got)
-				require.Equal(t, []source.Range{{Partition: "t-0", From: 100, Until: c.until, Epoch: p.Ranges[0].Epoch}}, p.Ranges)
+				require.Equal(t, []source.Range{{Partition: "t-0", From: 100, Until: c.until, Epoch: p.Ranges[0].Epoch, Mark: "0"}}, p.Ranges)
 				require.LessOrEqual(t, b.fetches, 3)
 			})
 		}

@@ -95,10 +95,10 @@ func (w *watch) ends(ctx context.Context, parts []*part) {
 	ctx, cancel := context.WithTimeout(ctx, w.s.cfg.requestTimeout)
 	defer cancel()
 	for addr, list := range byLeader {
-		_ = w.s.askBroker(ctx, addr, wire.Latest, parts, list, func(i int, offset int64) {
+		_ = w.s.askBroker(ctx, addr, wire.Latest, parts, list, func(i int, a wire.OffsetAnswer) {
 			w.s.mu.Lock()
 			defer w.s.mu.Unlock()
-			parts[i].end = max(parts[i].end, offset)
+			parts[i].end = max(parts[i].end, a.Offset)
 		})
 	}
 }

@@ -31,6 +31,7 @@ type Aborted struct{ Producer, First int64 }
 // The header of a batch, by byte.
 const (
 	atLength   = 8
+	atLeader   = 12
 	atMagic    = 16
 	atCRC      = 17
 	atAttr     = 21
@@ -293,6 +294,18 @@ func Span(data []byte) (bytes, offsets int64) {
 		return 0, 0
 	}
 	return bytes, max(0, last-first+1)
+}
+
+// Leader is the greatest leader epoch under which a whole batch in an answer was
+// written that begins before until; -1 if none tells one. It trusts the headers.
+func Leader(data []byte, until int64) int32 {
+	epoch := int32(-1)
+	walk(data, func(at, size int, base, last int64) {
+		if base < until {
+			epoch = max(epoch, int32(binary.BigEndian.Uint32(data[at+atLeader:])))
+		}
+	})
+	return epoch
 }
 
 // Trim cuts off the batches that begin at until or later, and the batch that is not

@@ -55,6 +55,7 @@ type Batch struct {
 	Time, MaxTime int64
 	Codec         int
 	Producer      int64 // 0 is none
+	Leader        int32 // epoch
 	Txn, Control  bool
 	LogAppend     bool
 	Records       []Record
@@ -116,7 +117,7 @@ func (b Batch) wrap(dst, body []byte, last, records int) []byte {
 	at := len(dst)
 	dst = be.AppendUint64(dst, uint64(b.Base))
 	dst = be.AppendUint32(dst, uint32(49+len(body)))
-	dst = be.AppendUint32(dst, 0) // leader epoch
+	dst = be.AppendUint32(dst, uint32(b.Leader))
 	dst = append(dst, 2)
 	dst = be.AppendUint32(dst, 0) // checksum, below
 	dst = be.AppendUint16(dst, attr)
