@@ -20,6 +20,8 @@ type batchRun struct {
 
 	over atomic.Bool // committed or given up: sources are not read any more
 
+	letters map[*node][]*deadLetter // by source, from their settling to the commit
+
 	shuffles     map[int]any // *rdd.Shuffled of PartitionBy streams, by node
 	afterCompute []func()    // lets go of what only the stateful stages read
 }

@@ -79,21 +79,21 @@ func (r *run) commitDurably() error {
 func (r *run) report() Progress {
 	e := r.cur
 	p := &e.progress
-	skipped, retried := r.exec.tally.take()
+	bad, retried := r.exec.tally.take()
 	for _, in := range r.inputs {
 		s := in.progress()
 		s.Retries += retried[s.Name]
-		for k, n := range skipped {
+		for _, k := range bad.skipped {
 			if k.stream == s.Name {
-				s.Skipped += n
+				s.Skipped++
 			}
 		}
+		s.DeadLetters = int64(len(e.b.letters[in.node]))
 		p.InputRows += s.InputRows
 		p.Sources = append(p.Sources, s)
 	}
-	for _, n := range skipped {
-		p.SkippedRecords += n
-	}
+	p.SkippedRecords, p.DeadLetters = int64(len(bad.skipped)), int64(len(bad.letters))
+	e.b.letters = nil // the batch may be remembered long
 	if r.durable != nil {
 		p.Checkpoint = r.durable.progress()
 	}

@@ -142,13 +142,14 @@ func (ssc *StreamingContext) Validate() error {
 // validate gathers the faults; mu is held.
 func (ssc *StreamingContext) validate(at string) error {
 	faults := append(append([]*Fault(nil), ssc.cfg.faults...), ssc.faults...)
-	if len(ssc.outputs) == 0 {
+	if !slices.ContainsFunc(ssc.outputs, func(o *output) bool { return !o.letters }) {
 		faults = append(faults, &Fault{Caller: at, Call: "dstream.StreamingContext", Err: ErrNoOutputs})
 	}
 	ssc.nameHidden() // their names must differ, too
 	faults = append(faults, ssc.duplicateNames()...)
 	faults = append(faults, ssc.checkpointFaults()...)
 	faults = append(faults, ssc.sinkFaults()...)
+	faults = append(faults, ssc.recordFaults()...)
 	faults = append(faults, ssc.endFaults(at)...)
 	faults = append(faults, ssc.rateFaults()...)
 	if len(faults) == 0 {

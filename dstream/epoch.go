@@ -120,6 +120,7 @@ func (r *run) redo() (name string, err error) {
 func (r *run) compute() (name string, err error) {
 	b := r.cur.b
 	defer b.computed()
+	r.computing()
 	for _, n := range r.ops {
 		if _, err := b.get(n); err != nil {
 			return n.label(), err

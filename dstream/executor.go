@@ -11,15 +11,16 @@ import (
 
 	"github.com/statemill/statemill/internal/clock"
 	"github.com/statemill/statemill/internal/pool"
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/rdd"
 )
 
 // executor runs the tasks of a run's stages and actions: workers, retries, and
-// the guarded mode of the Skip policy. It may be used from several goroutines.
+// the guarded mode of the record policies. It may be used from several goroutines.
 type executor struct {
 	workers  int
 	retries  int          // of a partition whose function failed
-	policy   RecordPolicy // Skip: guarded rerun
+	rules    *recordRules // nil: no record is left out
 	ioRetry  time.Duration
 	retryNow bool
 	clock    clock.Clock
@@ -34,14 +35,14 @@ type executor struct {
 type tally struct {
 	mu      sync.Mutex
 	busy    map[*rdd.Task]string // tasks that run, for the stop timeout
-	skipped map[skipKey]int64    // of the running epoch
+	bad     badRecords           // of the running epoch
 	retried map[string]int64     // reads tried again, by source
 }
 
 type skipKey struct{ operator, stream string }
 
 func newTally() *tally {
-	return &tally{busy: map[*rdd.Task]string{}, skipped: map[skipKey]int64{}, retried: map[string]int64{}}
+	return &tally{busy: map[*rdd.Task]string{}, retried: map[string]int64{}}
 }
 
 func (t *tally) enter(k *rdd.Task) {
@@ -50,7 +51,7 @@ func (t *tally) enter(k *rdd.Task) {
 	t.busy[k] = fmt.Sprintf("%s partition %d", k.Name, k.Partition)
 }
 
-func (t *tally) leave(k *rdd.Task) {
+func (t *tally) exit(k *rdd.Task) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.busy, k)
@@ -68,11 +69,19 @@ func (t *tally) tasks() []string {
 	return names
 }
 
-func (t *tally) skip(keys []skipKey) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, k := range keys {
-		t.skipped[k]++
+// leave takes note of what a task has left out that succeeded. It counts for the
+// epoch, or for the attempt of an output that asked for the task.
+func (t *tally) leave(bad *badRecords, of *badScope) {
+	switch {
+	case bad.count() == 0:
+	case of != nil:
+		of.mu.Lock()
+		defer of.mu.Unlock()
+		of.bad.add(bad)
+	default:
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.bad.add(bad)
 	}
 }
 
@@ -82,20 +91,28 @@ func (t *tally) retry(source string) {
 	t.retried[source]++
 }
 
-// take gives the counts of the epoch and begins new ones.
-func (t *tally) take() (skipped map[skipKey]int64, retried map[string]int64) {
+// left gives what the epoch has left out so far.
+func (t *tally) left() (bad badRecords) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	skipped, retried = t.skipped, t.retried
-	t.skipped, t.retried = map[skipKey]int64{}, map[string]int64{}
-	return skipped, retried
+	bad.add(&t.bad)
+	return bad
+}
+
+// take gives the counts of the epoch and begins new ones.
+func (t *tally) take() (bad badRecords, retried map[string]int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	bad, retried = t.bad, t.retried
+	t.bad, t.retried = badRecords{}, map[string]int64{}
+	return bad, retried
 }
 
 // serial is the same executor with one worker, without retries of single
 // partitions: outputs are retried as a whole.
 func (e *executor) serial() *executor {
 	s := *e
-	s.workers, s.retries, s.policy = 1, 0, Fail
+	s.workers, s.retries, s.rules = 1, 0, nil
 	return &s
 }
 
@@ -103,43 +120,44 @@ func (e *executor) serial() *executor {
 func (e *executor) RunStage(ctx context.Context, s *rdd.Stage) error {
 	// A stage runs once, whatever becomes of the output that asked for it: what its
 	// tasks count is the epoch's.
-	return e.runTasks(ctx, s.Name(), s.Tasks(), s.RunTask, nil)
+	return e.runTasks(ctx, s.Name(), s.Tasks(), s.RunTask, nil, nil)
 }
 
 // RunTasks runs n tasks on the workers, each until it has succeeded once.
 func (e *executor) RunTasks(ctx context.Context, name string, n int, task func(*rdd.Task) error) error {
-	return e.runTasks(ctx, name, n, task, e.counting.current())
+	return e.runTasks(ctx, name, n, task, e.counting.current(), scopeOf(ctx))
 }
 
-// runTasks is RunTasks of tasks that add to the counters as part of parent.
-func (e *executor) runTasks(ctx context.Context, name string, n int, task func(*rdd.Task) error, parent additions) error {
+// runTasks is RunTasks of tasks that add to the counters as part of parent, and
+// leave records out as part of scope.
+func (e *executor) runTasks(ctx context.Context, name string, n int, task func(*rdd.Task) error, parent additions, scope *badScope) error {
 	// Actions bring a context of the user's; the end of the run ends them too.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(e.hard, func() { cancel(context.Cause(e.hard)) })()
 	return pool.Run(ctx, e.workers, n, func(ctx context.Context, worker, i int) error {
-		return e.attempts(ctx, name, worker, i, func(t *rdd.Task) error {
+		return e.attempts(ctx, name, worker, i, scope, func(t *rdd.Task) error {
 			return e.counting.attempt(parent, func() error { return task(t) })
 		})
 	})
 }
 
 // attempts runs one partition.
-func (e *executor) attempts(ctx context.Context, name string, worker, partition int, task func(*rdd.Task) error) error {
+func (e *executor) attempts(ctx context.Context, name string, worker, partition int, scope *badScope, task func(*rdd.Task) error) error {
 	var pause backoff
+	var bad badRecords
 	failures, guarded := 0, false
 	for attempt := 0; ; attempt++ {
 		t := &rdd.Task{Ctx: ctx, Name: name, Partition: partition, Attempt: attempt, Worker: worker, Pools: e.pools}
-		var skipped []skipKey
+		if !sabotage.On("letters-of-failed-attempt") {
+			bad = badRecords{}
+		}
 		if guarded {
-			t.Guard = &rdd.Guard{Skip: func(_ *rdd.Task, err *rdd.RecordError) error {
-				skipped = append(skipped, skipKey{err.Operator, err.Stream})
-				return nil
-			}}
+			t.Guard = &rdd.Guard{Skip: func(t *rdd.Task, row any, err *rdd.RecordError) error { return e.rules.bad(&bad, t, row, err) }}
 		}
 		err := e.attempt(t, task)
 		if err == nil {
-			e.tally.skip(skipped)
+			e.tally.leave(&bad, scope)
 			return nil
 		}
 		if t.Canceled(err) {
@@ -155,7 +173,7 @@ func (e *executor) attempts(ctx context.Context, name string, worker, partition 
 			e.tally.retry(read.Source)
 		case failures < e.retries:
 			failures++
-		case e.policy == Skip && !guarded && errors.As(err, &record):
+		case e.rules != nil && e.rules.guards && !guarded && errors.As(err, &record):
 			guarded = true
 		default:
 			return err
@@ -165,7 +183,7 @@ func (e *executor) attempts(ctx context.Context, name string, worker, partition 
 
 func (e *executor) attempt(t *rdd.Task, task func(*rdd.Task) error) error {
 	e.tally.enter(t)
-	defer e.tally.leave(t)
+	defer e.tally.exit(t)
 	return task(t)
 }
 

@@ -45,6 +45,9 @@ type node struct {
 	// log is set on a windowed stream of a context with a checkpoint.
 	log *batchLog
 	src *input // set on the stream of a source
+	// policy is the operator's own record policy, nil: the context's.
+	policy   *RecordPolicy
+	policyAt string // the line of its call
 
 	// Frozen at the start.
 	wantKept  bool // an output or a Transform reads it
@@ -144,6 +147,8 @@ type output struct {
 	rows   func(b *batchRun, c *outputContext) (any, error)
 	parts  func(b *batchRun, c *outputContext) (any, error)
 
+	letters bool // it is of node's bad records, not of its stream
+
 	// Of an exactly-once sink.
 	unit sink.Unit
 	bind func(b *batchRun) (sink.Output, error)
@@ -175,6 +180,9 @@ func (ssc *StreamingContext) freeze() {
 		}
 	}
 	for _, o := range ssc.outputs {
+		if o.letters {
+			continue
+		}
 		o.node.wantKept = true
 		visit(o.node)
 	}
@@ -204,7 +212,9 @@ func (ssc *StreamingContext) Notes() []string {
 		}
 	}
 	for _, o := range ssc.outputs {
-		visit(o.node)
+		if !o.letters {
+			visit(o.node)
+		}
 	}
 	var notes []string
 	for _, n := range ssc.nodes {

@@ -28,8 +28,11 @@ type position struct {
 // input is a source in a run. The driver goroutine owns it; while a batch
 // computes, workers read plan and positions and write only their own reads[i].
 type input struct {
-	node      *node
-	src       planner
+	node *node
+	src  planner
+	// reread, if set, reads the records of letters again.
+	reread func(ctx context.Context, src planner, x source.Range, last int64, give func(offset int64, record any)) error
+
 	opened    bool
 	positions map[string]position // of committed epochs
 
@@ -165,6 +168,10 @@ func readRange[T any](b *batchRun, in *input, src source.Source[T], t *rdd.Task,
 			From: r.From, Until: r.Until, Epoch: b.batch.Epoch, Attempt: t.Attempt}); err != nil {
 			return &ReadError{in.name(), r.Partition, err}
 		}
+	}
+	if t.Guard != nil {
+		emit = tapped(t, emit)
+		defer func() { t.Record = nil }()
 	}
 	var got rangeRead
 	next, known := in.expected(r)

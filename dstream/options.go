@@ -22,29 +22,6 @@ type ContextOption func(*config)
 // Unlimited says in words that WithMaxRecordsPerBatch shall set no limit.
 const Unlimited int64 = -1
 
-// RecordPolicy says what becomes of a record whose function fails.
-type RecordPolicy int
-
-const (
-	// Fail ends the run with the record's error; nothing of the epoch is
-	// committed. It is the default.
-	Fail RecordPolicy = iota
-	// Skip drops the record as if it had not come, and counts it. The partition
-	// runs again in a guarded mode, which is slower; a partition without bad
-	// records costs nothing.
-	Skip
-)
-
-func (p RecordPolicy) String() string {
-	switch p {
-	case Fail:
-		return "Fail"
-	case Skip:
-		return "Skip"
-	}
-	return fmt.Sprintf("RecordPolicy(%d)", int(p))
-}
-
 // The defaults of options.
 const (
 	defaultMaxQueued   = 2
@@ -60,7 +37,9 @@ type config struct {
 	listeners         []Listener
 	taskRetries       int
 	policy            RecordPolicy
-	maxRecords        int64 // 0: no limit
+	policySet         bool
+	maxBad            *maxBad // nil: no limit
+	maxRecords        int64   // 0: no limit
 	maxRate           float64
 	backpressure      *rates.Config // nil: none
 	initialRate       float64
@@ -125,18 +104,6 @@ func WithTaskRetries(n int) ContextOption {
 		c.taskRetries = n
 		if n < 0 || n > 100 {
 			return fmt.Errorf("%d task retries: want 0 to 100", n)
-		}
-		return nil
-	})
-}
-
-// WithRecordPolicy says what becomes of a record whose function fails or
-// panics. Default Fail.
-func WithRecordPolicy(p RecordPolicy) ContextOption {
-	return option("WithRecordPolicy", func(c *config) error {
-		c.policy = p
-		if p != Fail && p != Skip {
-			return fmt.Errorf("%v is no record policy: want Fail or Skip", p)
 		}
 		return nil
 	})

@@ -143,18 +143,23 @@ func addOutput[T any](in Stream[T], kind string, wrong error, opts []OpOption, f
 		})
 		return rows, err
 	}
-	ssc := p.ssc
+	o.register(append([]error{wrong}, faults...))
+	return o
+}
+
+// register adds the output to its context; faults is what is wrong with its call.
+func (o *output) register(faults []error) {
+	ssc := o.node.ssc
 	ssc.mu.Lock()
 	defer ssc.mu.Unlock()
 	if err := ssc.addable(); err != nil {
-		ssc.lateFault(o.caller, kind, err)
-		return o
+		ssc.lateFault(o.caller, o.kind, err)
+		return
 	}
 	ssc.outputs = append(ssc.outputs, o)
-	for _, err := range append([]error{wrong}, faults...) {
+	for _, err := range faults {
 		if err != nil {
-			ssc.faults = append(ssc.faults, &Fault{Caller: o.caller, Call: "dstream." + kind, Err: err})
+			ssc.faults = append(ssc.faults, &Fault{Caller: o.caller, Call: "dstream." + o.kind, Err: err})
 		}
 	}
-	return o
 }

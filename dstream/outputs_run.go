@@ -31,9 +31,11 @@ func (r *run) outputs() (name string, err error) {
 			return "checkpoint", err
 		}
 	}
-	var due []*output
+	var due, ofLetters []*output
 	for _, o := range r.ssc.outputs {
-		if _, ok := e.b.slides(o.node); ok {
+		if o.letters {
+			ofLetters = append(ofLetters, o)
+		} else if _, ok := e.b.slides(o.node); ok {
 			due = append(due, o)
 		}
 	}
@@ -49,6 +51,16 @@ func (r *run) outputs() (name string, err error) {
 			}
 		}
 		return "", err
+	}
+	if name, err := r.settle(); err != nil { // all functions have run
+		return name, err
+	}
+	for _, o := range ofLetters {
+		one, err := r.whole(o)
+		if err != nil {
+			return o.label(), err
+		}
+		done = append(done, one)
 	}
 	e.progress.Outputs = done
 	if name, err := r.sinks(); err != nil {
@@ -106,12 +118,19 @@ func (r *run) outputAttempt(o *output, attempt int) error {
 	if attempt > 0 && sabotage.On("output-recompute") {
 		b.slots[o.node.id] = slot{}
 	}
-	return r.do("output "+o.label(), func() error {
+	return r.do("output "+o.label(), func() (err error) {
 		at := func(ctx context.Context) *outputContext { return &outputContext{ctx: ctx, attempt: attempt} }
+		scope := new(badScope)
+		ctx := context.WithValue(b.ctx, scopeKey{}, scope)
+		defer func() {
+			if err == nil {
+				r.exec.tally.leave(&scope.bad, nil)
+			}
+		}()
 		if r.harness == nil {
-			return o.run(b, at(b.ctx))
+			return o.run(b, at(ctx))
 		}
-		return r.harness.Output(b.ctx, harness.OutputCall{
+		return r.harness.Output(ctx, harness.OutputCall{
 			Name: o.label(), Kind: o.kind, Epoch: b.batch.Epoch, Time: b.batch.Time, Attempt: attempt,
 			Rows:       func(ctx context.Context) (any, error) { return o.rows(b, at(ctx)) },
 			Partitions: func(ctx context.Context) (any, error) { return o.parts(b, at(ctx)) },

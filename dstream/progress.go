@@ -83,6 +83,7 @@ type Progress struct {
 	Checkpoint CheckpointProgress // zero without a checkpoint
 
 	SkippedRecords int64 // records dropped by the Skip policy
+	DeadLetters    int64 // records that failed and went to DeadLetters
 	SkippedTicks   int64 // ticks since the start that got no batch
 	Queued         int   // ticks waiting behind this batch
 }
@@ -124,7 +125,9 @@ type SourceProgress struct {
 	Duplicates int64 // records below the expected offset, dropped
 	Gaps       int64 // offsets that no record had
 	Skipped    int64 // records dropped by the Skip policy
-	Retries    int64 // failed plans and reads that were tried again
+	// DeadLetters are the letters of the source's DeadLetters and ForeachDeadLetter.
+	DeadLetters int64
+	Retries     int64 // failed plans and reads that were tried again
 }
 
 // RangeProgress is what a batch read of one source partition: [From, Until).
@@ -144,7 +147,7 @@ type OperatorProgress struct {
 	Changed    int64 // keys written, refreshed or removed
 	Inserted   int64 // keys that got a state
 	Removed    int64 // keys that lost it, time-outs among them
-	Skipped    int64 // records dropped by the Skip policy
+	Skipped    int64 // records that failed and were left out: skipped, or dead letters
 	HeapBytes  int64 // of the state maps, without what states point to
 	// MemoryBytes is HeapBytes and, estimated, what keys and states point to; 0
 	// without WithStateMemoryLimit.

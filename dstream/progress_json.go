@@ -16,7 +16,8 @@ import (
 //     processing time; 0 if that is 0)
 //   - durationMs: latestOffset (plan), addBatch (compute and outputs), its parts
 //     compute and output, commitOffsets, triggerExecution (the whole)
-//   - schedulingDelayMs, totalDelayMs, skippedRecords, skippedTicks, queued
+//   - schedulingDelayMs, totalDelayMs, skippedRecords, deadLetters (left out if 0),
+//     skippedTicks, queued
 //   - eventTime: watermark, once there is one
 //   - stateOperators: operatorName, numRowsTotal, numRowsUpdated, numRowsRemoved,
 //     memoryUsedBytes, numShufflePartitions, customMetrics (calls, inserted, timedOut,
@@ -24,7 +25,7 @@ import (
 //     measured, and left out
 //   - sources: description, startOffset, endOffset (both by partition),
 //     numInputRows, both rates, metrics (rate, limit, duplicates, gaps, skipped,
-//     retries: those that are not 0)
+//     deadLetters, retries: those that are not 0)
 //   - outputs: name, kind, attempts, durationMs
 //   - observedMetrics: the counters, by name, each with added and total
 //   - checkpoint: the fields of CheckpointProgress; left out without one
@@ -40,7 +41,7 @@ func (p Progress) MarshalJSON() ([]byte, error) {
 			Output: ms(p.Phases.Output), CommitOffsets: ms(p.Phases.Commit), TriggerExecution: ms(p.ProcessingDelay),
 		},
 		SchedulingDelay: ms(p.SchedulingDelay), TotalDelay: ms(p.TotalDelay),
-		SkippedRecords: p.SkippedRecords, SkippedTicks: p.SkippedTicks, Queued: p.Queued,
+		SkippedRecords: p.SkippedRecords, DeadLetters: p.DeadLetters, SkippedTicks: p.SkippedTicks, Queued: p.Queued,
 		Operators: []operatorJSON{}, Sources: []sourceJSON{}, Outputs: []outputJSON{},
 	}
 	if !p.Batch.Watermark.IsZero() {
@@ -56,7 +57,7 @@ func (p Progress) MarshalJSON() ([]byte, error) {
 	for _, s := range p.Sources {
 		j := sourceJSON{Description: s.Name, Start: map[string]int64{}, End: map[string]int64{}, ratesJSON: ratesOf(s.InputRows, &p),
 			Metrics: notZero(map[string]float64{"rate": s.Rate, "limit": float64(s.Limit), "duplicates": float64(s.Duplicates),
-				"gaps": float64(s.Gaps), "skipped": float64(s.Skipped), "retries": float64(s.Retries)})}
+				"gaps": float64(s.Gaps), "skipped": float64(s.Skipped), "deadLetters": float64(s.DeadLetters), "retries": float64(s.Retries)})}
 		for _, r := range s.Ranges {
 			j.Start[r.Partition], j.End[r.Partition] = r.From, r.Until
 		}
@@ -91,6 +92,7 @@ type progressJSON struct {
 	SchedulingDelay float64                    `json:"schedulingDelayMs"`
 	TotalDelay      float64                    `json:"totalDelayMs"`
 	SkippedRecords  int64                      `json:"skippedRecords"`
+	DeadLetters     int64                      `json:"deadLetters,omitempty"`
 	SkippedTicks    int64                      `json:"skippedTicks"`
 	Queued          int                        `json:"queued"`
 	EventTime       map[string]time.Time       `json:"eventTime,omitempty"`

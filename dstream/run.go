@@ -91,7 +91,7 @@ func newRun(ssc *StreamingContext) *run {
 		r.stateBlock = h.BlockSize()
 	}
 	r.exec = &executor{
-		workers: workers, retries: c.taskRetries, policy: c.policy, ioRetry: c.ioRetry,
+		workers: workers, retries: c.taskRetries, rules: ssc.recordRules(), ioRetry: c.ioRetry,
 		retryNow: c.harness != nil && c.harness.RetriesAtOnce(),
 		clock:    c.clock, pools: r.pools, hard: r.hard, tally: newTally(),
 	}

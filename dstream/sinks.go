@@ -20,17 +20,7 @@ import (
 // have run. Sinks of one unit (one Kafka cluster, one folder) show an epoch in one
 // act.
 func Output[T any](in Stream[T], name string, s sink.Sink[T], opts ...OpOption) {
-	var wrong []error
-	if name == "" {
-		wrong = append(wrong, errors.New("the output has no name"))
-	}
-	if s.Unit == nil || isNilPointer(s.Unit) {
-		wrong = append(wrong, errors.New("the sink has no unit"))
-	}
-	if s.Encode == nil {
-		wrong = append(wrong, errors.New("the sink has no Encode function"))
-	}
-	o := addOutput(in, "Output", errors.Join(wrong...), append([]OpOption{Name(name)}, opts...),
+	o := addOutput(in, "Output", sinkWrong(name, s), append([]OpOption{Name(name)}, opts...),
 		func(*batchRun, *outputContext, *rdd.RDD[T]) error { return nil }) // not by itself: see sinks
 	ssc := o.node.ssc
 	ssc.mu.Lock()
@@ -82,10 +72,10 @@ func (ssc *StreamingContext) sinkFaults() (faults []*Fault) {
 			continue
 		}
 		fault := func(err error) {
-			faults = append(faults, &Fault{Caller: o.caller, Call: "dstream.Output", Err: err})
+			faults = append(faults, &Fault{Caller: o.caller, Call: "dstream." + o.kind, Err: err})
 		}
 		if ssc.cfg.checkpoint.at == "" && !ssc.capturesSinks() {
-			fault(errors.New("an exactly-once sink needs a checkpoint: add WithCheckpoint, or use ForeachRDD"))
+			fault(errors.New("an exactly-once sink needs a checkpoint: add WithCheckpoint, or use ForeachRDD (for dead letters ForeachDeadLetter)"))
 		}
 		name := o.unit.Name()
 		if other, ok := byName[name]; ok && other != o.unit {

@@ -148,6 +148,6 @@ func derive[T, U any](in Stream[T], kind string, isNil bool, f func(n *node, b *
 // narrow is derive for operators that cannot fail to be built.
 func narrow[T, U any](in Stream[T], kind string, isNil bool, f func(n *node, r *rdd.RDD[T]) *rdd.RDD[U]) *DStream[U] {
 	return derive(in, kind, isNil, func(n *node, _ *batchRun, r *rdd.RDD[T]) (*rdd.RDD[U], error) {
-		return f(n, r).Named(n.label()), nil // errors name the user's stream
+		return f(n, rdd.Within(r, n.label())).Named(n.label()), nil // errors name the user's stream
 	})
 }

@@ -1,75 +1,85 @@
 package kafka
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/statemill/statemill/dstream"
 	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/sink"
 )
 
 // The headers of a dead letter, behind those that the record had. Numbers are in
-// decimal digits.
+// decimal digits. Of a letter without a record there are those that are known.
 const (
-	HeaderTopic     = "statemill.topic"     // where the record is from
-	HeaderPartition = "statemill.partition" //
-	HeaderOffset    = "statemill.offset"    //
-	HeaderOperator  = "statemill.operator"  // whose function refused it
-	HeaderError     = "statemill.error"     // what it said
+	HeaderTopic     = "statemill.topic"      // where the record is from
+	HeaderPartition = "statemill.partition"  //
+	HeaderOffset    = "statemill.offset"     //
+	HeaderBatchTime = "statemill.batch-time" // of the batch that could not process it, RFC 3339 in UTC
+	HeaderOperator  = "statemill.operator"   // whose function failed
+	HeaderKey       = "statemill.key"        // of the state, as text; only of a stateful operator
+	HeaderError     = "statemill.error"      // what it said
 )
 
-// longestError is how much of an error's text a dead letter takes along.
+// longestError is how much of an error's text a dead letter takes along, and of a
+// key's.
 const longestError = 4 << 10
 
-// DeadLetter is a record that could not be processed, as it came, and why.
-type DeadLetter struct {
-	Record
-	// Operator is the name of the operator whose function refused it; "" if it is
-	// not known.
-	Operator string
-	// Reason is what the function said. An epoch that is computed again must give
-	// the same bytes, so it must not depend on the run: no addresses, stacks or times.
-	Reason string
+// DeadLetters is a door of an exactly-once sink to a topic of dead letters:
+//
+//	lines := kafka.DirectStream(ssc, "lines", …)
+//	dstream.DeadLetters(lines, "dead", kafka.DeadLetters(out, "lines.dead"))
+//
+// Its messages are those of [DeadLetterMessage]. They become visible with the commit of
+// the epoch that could not process them, and if they cannot be written the epoch is not
+// committed.
+func DeadLetters(s *Sink, topic string) sink.Sink[dstream.Letter[Record]] {
+	return To(s, topic, DeadLetterMessage)
 }
 
-// NewDeadLetter makes the dead letter of a record; a nil error leaves the reason
-// empty.
-func NewDeadLetter(r Record, operator string, err error) DeadLetter {
-	d := DeadLetter{Record: r, Operator: operator}
-	if err != nil {
-		d.Reason = err.Error()
+// DeadLetterMessage is the message of a dead letter: key, value, headers and time of the
+// record, and the headers that say where it is from and what was wrong. A letter without
+// a record has neither key nor value, and the time of its batch. It is a function for
+// [To], and for Producer.Write in a dstream.ForeachDeadLetter.
+func DeadLetterMessage(l dstream.Letter[Record]) (Message, error) {
+	r, known := l.Record.Get()
+	if !known {
+		r.Time = l.Batch.Time
 	}
-	return d
-}
-
-// Message is the message of a dead letter: key, value, headers and time of the record,
-// and the headers that say where it is from and what was wrong.
-func (d DeadLetter) Message() (Message, error) {
-	reason := strings.ToValidUTF8(d.Reason, "\uFFFD")
-	if len(reason) > longestError {
-		reason = strings.ToValidUTF8(reason[:longestError], "") + " …"
-	}
-	m := Message{Key: d.Key, Value: d.Value, Headers: make([]Header, 0, len(d.Headers)+5)}
-	if d.Time.UnixMilli() >= 0 { // a record may have none that can be written
-		m.Time = d.Time
+	m := Message{Key: r.Key, Value: r.Value, Headers: make([]Header, 0, len(r.Headers)+7)}
+	if r.Time.UnixMilli() >= 0 { // a record may have none that can be written
+		m.Time = r.Time
 	} else if !sabotage.On("dead-letter-time-of-run") {
 		m.Time = time.UnixMilli(0)
 	}
-	m.Headers = append(m.Headers, d.Headers...)
-	m.Headers = append(m.Headers,
-		Header{HeaderTopic, []byte(d.Topic)},
-		Header{HeaderPartition, strconv.AppendInt(nil, int64(d.Partition), 10)},
-		Header{HeaderOffset, strconv.AppendInt(nil, d.Offset, 10)},
-		Header{HeaderOperator, []byte(d.Operator)},
-		Header{HeaderError, []byte(reason)},
-	)
+	m.Headers = append(m.Headers, r.Headers...)
+	add := func(key, value string) { m.Headers = append(m.Headers, Header{key, []byte(value)}) }
+	place := func(topic, partition string, offset int64) {
+		add(HeaderTopic, topic)
+		add(HeaderPartition, partition)
+		add(HeaderOffset, strconv.FormatInt(offset, 10))
+	}
+	if known {
+		place(r.Topic, strconv.FormatInt(int64(r.Partition), 10), r.Offset)
+	} else if i := strings.LastIndexByte(l.Partition, '-'); i > 0 {
+		place(l.Partition[:i], l.Partition[i+1:], l.Offset)
+	}
+	add(HeaderBatchTime, l.Batch.Time.UTC().Format(time.RFC3339Nano))
+	add(HeaderOperator, l.Operator)
+	if l.Key != nil {
+		add(HeaderKey, headerText(fmt.Sprint(l.Key)))
+	}
+	add(HeaderError, headerText(l.Reason()))
 	return m, nil
 }
 
-// DeadLetters is a door of an exactly-once sink to the topic of dead letters: they
-// become visible with the commit of the epoch that could not process them, and if
-// they cannot be written the epoch is not committed.
-func DeadLetters(s *Sink, topic string) sink.Sink[DeadLetter] {
-	return To(s, topic, DeadLetter.Message)
+// headerText bounds a text, and makes it one.
+func headerText(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) > longestError {
+		s = strings.ToValidUTF8(s[:longestError], "") + " …"
+	}
+	return s
 }

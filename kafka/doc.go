@@ -49,7 +49,7 @@
 // epoch once, whatever crashes.
 //
 // [DeadLetters] is a door of a Sink for records that could not be processed, with
-// their origin and the error in headers. [AtLeastOnce] writes a stream through an
+// their origin and the error in headers (see dstream.DeadLetters). [AtLeastOnce] writes a stream through an
 // idempotent [Producer], without transactions: what a batch writes again when it runs
 // again is there twice.
 //

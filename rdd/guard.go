@@ -14,10 +14,11 @@ import (
 // anything else ends the task. A failure inside a function that sees a whole
 // partition (MapPartitions) ends the task too.
 type Guard struct {
-	// Skip, if not nil, is told of every skipped record; its error ends the task.
-	// An attempt may still fail afterwards, so it must keep what it is told until the
-	// attempt has succeeded.
-	Skip func(t *Task, err *RecordError) error
+	// Skip, if not nil, is told of every skipped record: row is what was pushed (nil
+	// where Record was called), t.Origin and t.Record say where it is from. Its error
+	// ends the task. An attempt may still fail afterwards, so it must keep what it is
+	// told until the attempt has succeeded.
+	Skip func(t *Task, row any, err *RecordError) error
 
 	edges   []Edge
 	skipped int64
@@ -62,17 +63,23 @@ func guarded[T any](t *Task, g *Guard, emit func(T) error, v T) error {
 	for p := g; p != nil; p = p.parent {
 		p.skipped++
 	}
-	if g.Skip != nil {
-		return g.Skip(t, re)
+	if g.Skip == nil {
+		return nil
 	}
-	return nil
+	var row any = v
+	if _, none := row.(struct{}); none { // of Record
+		row = nil
+	}
+	return g.Skip(t, row, re)
 }
 
 func attempt[T any](t *Task, g *Guard, emit func(T) error, v T) (err error) {
+	operator, key := t.Operator, t.Key
 	defer func() {
 		if p := recover(); p != nil {
 			err = t.panicked(p)
 		}
+		t.Operator, t.Key = operator, key // see Within
 	}()
 	if err = emit(v); err != nil && err != errStop {
 		return err

@@ -193,13 +193,13 @@ func TestGuardSkipsOnlyRecordErrors(t *testing.T) {
 	full := errors.New("dead letters full")
 	in := rdd.Parallelize(numbers(5), 1)
 	bad := rdd.MapErr(in, func(v int) (int, error) { return v, errOdd })
-	task := func(skip func(*rdd.Task, *rdd.RecordError) error) *rdd.Task {
+	task := func(skip func(*rdd.Task, any, *rdd.RecordError) error) *rdd.Task {
 		return &rdd.Task{Ctx: t.Context(), Guard: &rdd.Guard{Skip: skip}}
 	}
 	none := func(int) error { return nil }
 
 	// The error of Skip ends the task.
-	require.ErrorIs(t, bad.Compute(task(func(*rdd.Task, *rdd.RecordError) error { return full }), none), full)
+	require.ErrorIs(t, bad.Compute(task(func(*rdd.Task, any, *rdd.RecordError) error { return full }), none), full)
 
 	// Without Skip they are only counted.
 	quiet := task(nil)

@@ -37,7 +37,7 @@ func (e *retrying) RunTasks(ctx context.Context, name string, n int, task func(*
 			try := &rdd.Task{Ctx: t.Ctx, Name: name, Partition: t.Partition, Attempt: a, Pools: e.pools}
 			var skipped []*rdd.RecordError
 			if e.guarded {
-				try.Guard = &rdd.Guard{Skip: func(_ *rdd.Task, err *rdd.RecordError) error {
+				try.Guard = &rdd.Guard{Skip: func(_ *rdd.Task, _ any, err *rdd.RecordError) error {
 					skipped = append(skipped, err)
 					return nil
 				}}

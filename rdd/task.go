@@ -27,6 +27,10 @@ type Task struct {
 	// Origin is the cursor: the source record being worked on. Sources set Stream
 	// and Partition when they begin a range and Offset before each record.
 	Origin Origin
+	// Record, if not nil, gives the source record that Origin names, as the source
+	// gave it. Sources set it in guarded mode while their records are under way; behind
+	// an edge (a shuffle, kept rows) it is nil.
+	Record func() any
 	// Operator and Key, if set, name the stateful operator and the key being
 	// worked on in the error of a panic. Key is called only then.
 	Operator string

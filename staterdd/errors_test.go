@@ -124,7 +124,7 @@ func (g *guardedExec) RunStage(ctx context.Context, s *rdd.Stage) error {
 func (g *guardedExec) RunTasks(ctx context.Context, name string, n int, task func(*rdd.Task) error) error {
 	for i := range n {
 		t := &rdd.Task{Ctx: ctx, Name: name, Partition: i, Guard: &rdd.Guard{
-			Skip: func(_ *rdd.Task, err *rdd.RecordError) error { g.skipped = append(g.skipped, err); return nil },
+			Skip: func(_ *rdd.Task, _ any, err *rdd.RecordError) error { g.skipped = append(g.skipped, err); return nil },
 		}}
 		if err := task(t); err != nil {
 			return err
