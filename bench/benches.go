@@ -74,6 +74,10 @@ var benches = []*bench{
 		about: "ReduceByKeyAndWindowInverse against ReduceByKeyAndWindow over 60 batches of 20,000 records of 10k keys; no target",
 	},
 	{
+		name: "window_log", ratio: "ratio_to_encoding", target: 1.3, cores: 1, maxProcs: 2, maxRuns: 3, measure: measureWindowLog,
+		about: "bytes that a window of 60 batches adds to a commit, over the newest batch's sums by key as their codec writes them",
+	},
+	{
 		name: "kafka_fetch", ratio: "ratio_to_fastest_client", target: 0.25, maxProcs: 4, maxRuns: 4,
 		input: fillFetch, measure: measureFetch,
 		about: "CPU of fetching and decoding 2M Kafka records of 20 bytes, against the faster of kafka-go's Reader and franz-go",
@@ -87,5 +91,10 @@ var benches = []*bench{
 		name: "kafka_count_1m", ratio: "ratio_to_parts", target: 1.2, maxProcs: 3, maxRuns: 5,
 		input: fillCount(manyKeys), measure: measureCount(manyKeys),
 		about: "the same at 1M keys",
+	},
+	{
+		name: "kafka_backlog", ratio: "peak_to_budget", target: 2, maxProcs: 1, maxRuns: 1,
+		input: fillBacklog, layout: layout{backlogPartitions, 512 << 10}, measure: measureBacklog,
+		about: "greatest heap of a job that works off 2 GiB of 100 KiB records in 8 partitions, over its budget of 64 MiB",
 	},
 }
