@@ -17,8 +17,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// kafkaPartitions is the number of partitions of every topic here.
+// kafkaPartitions is the number of partitions of every topic here but that of the backlog.
 const kafkaPartitions = 4
+
+// A layout is how a topic is cut: partitions, and the bytes of a record batch. The Java producer's default is 16 KiB.
+type layout struct {
+	partitions int
+	batch      int32
+}
 
 // brokerEnv names a broker to use instead of the embedded one.
 const brokerEnv = "STATEMILL_KAFKA"
@@ -68,7 +74,10 @@ func startBroker() (addr string, stop func() error, err error) {
 }
 
 // openTopic makes a topic with that input, and the broker if none is named.
-func openTopic(fill func(emit func(lines) error) error) (t topic, done func() error, err error) {
+func openTopic(to layout, fill func(emit func(lines) error) error) (t topic, done func() error, err error) {
+	if to.partitions == 0 {
+		to = layout{kafkaPartitions, 16 << 10}
+	}
 	t = topic{Brokers: os.Getenv(brokerEnv), Name: fmt.Sprintf("statemill-bench-%d", time.Now().UnixNano())}
 	stop := func() error { return nil }
 	if t.Brokers == "" {
@@ -78,12 +87,12 @@ func openTopic(fill func(emit func(lines) error) error) (t topic, done func() er
 		}
 	}
 	cl, err := t.client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()),
-		kgo.ProducerBatchMaxBytes(16<<10), kgo.ProducerLinger(20*time.Millisecond), kgo.MaxBufferedRecords(100_000))
+		kgo.ProducerBatchMaxBytes(to.batch), kgo.ProducerLinger(20*time.Millisecond), kgo.MaxBufferedRecords(100_000), kgo.MaxBufferedBytes(64<<20))
 	if err != nil {
 		return t, nil, errors.Join(err, stop())
 	}
-	if err = t.create(cl); err == nil {
-		err = t.fill(cl, fill)
+	if err = t.create(cl, to.partitions); err == nil {
+		err = t.fill(cl, to.partitions, fill)
 	}
 	done = func() error {
 		defer cl.Close()
@@ -118,13 +127,13 @@ func (t topic) client(opts ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(append(opts, kgo.SeedBrokers(t.seeds()...))...)
 }
 
-func (t topic) create(cl *kgo.Client) error {
+func (t topic) create(cl *kgo.Client, partitions int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	q := kmsg.NewPtrCreateTopicsRequest()
 	q.TimeoutMillis = 30_000
 	x := kmsg.NewCreateTopicsRequestTopic()
-	x.Topic, x.NumPartitions, x.ReplicationFactor = t.Name, kafkaPartitions, 1
+	x.Topic, x.NumPartitions, x.ReplicationFactor = t.Name, int32(partitions), 1
 	q.Topics = append(q.Topics, x)
 	answer, err := q.RequestWith(ctx, cl)
 	if err != nil {
@@ -133,8 +142,8 @@ func (t topic) create(cl *kgo.Client) error {
 	return kerr.ErrorForCode(answer.Topics[0].ErrorCode)
 }
 
-// fill writes the lines to the partitions in turn, in batches of up to 16 KiB, as the Java producer does by default.
-func (t topic) fill(cl *kgo.Client, fill func(emit func(lines) error) error) error {
+// fill writes the lines to the partitions in turn.
+func (t topic) fill(cl *kgo.Client, partitions int, fill func(emit func(lines) error) error) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), 2*time.Minute, errors.New("the broker takes too long"))
 	defer cancel()
 	failed := make(chan error, 1)
@@ -143,7 +152,7 @@ func (t topic) fill(cl *kgo.Client, fill func(emit func(lines) error) error) err
 		all := make([]kgo.Record, len(in))
 		for i, line := range in {
 			r := &all[i]
-			r.Topic, r.Partition, r.Value = t.Name, int32(at%kafkaPartitions), []byte(line)
+			r.Topic, r.Partition, r.Value = t.Name, int32(at%partitions), []byte(line)
 			at++
 			cl.Produce(ctx, r, func(_ *kgo.Record, err error) {
 				if err != nil {

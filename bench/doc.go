@@ -23,7 +23,11 @@
 // The topic is made and filled once for all processes of a benchmark and deleted at the end. All sides are judged on CPU
 // time; at most 4 processes of 5 runs are made, whatever the flags say. kafka_fetch makes each client read the whole
 // topic from connecting to closing. kafka_count divides the whole job by the sum of its parts, fetching and decoding the
-// same records in the same batches, and the same job over the same lines in memory.
+// same records in the same batches, and the same job over the same lines in memory. kafka_backlog reads another topic: 8
+// partitions with 2 GiB (-backlog) of records of 100 KiB, not compressed, which the embedded broker keeps in its memory.
+// The job carries the records through a shuffle into mapWithState with a budget of 64 MiB (kafka.MaxBatchBytes is half of
+// it), and is judged by the greatest heap in use, garbage included, over the budget, sampled every half millisecond and
+// collected at 20 % of growth; the greatest resident set is told beside it.
 //
 // Durable benchmarks keep their checkpoint in a temporary folder (TMPDIR says on which disk), which is removed at the end.
 // -table prints the tables of docs/state-store.md: bytes written, batch times and recovery times by the number of versions

@@ -19,7 +19,8 @@ type bench struct {
 	// maxProcs and maxRuns, where they are not 0, keep a benchmark short whatever the flags say.
 	maxProcs, maxRuns int
 	// input fills the topic of a Kafka benchmark.
-	input func(o options) func(emit func(lines) error) error
+	input  func(o options) func(emit func(lines) error) error
+	layout layout
 	// measure runs in a process of its own.
 	measure func(o options) (sample, error)
 }

@@ -18,6 +18,7 @@ type options struct {
 	procs, runs int
 	quick       bool
 	profile     string
+	backlog     int   // MiB
 	topic       topic // of a Kafka benchmark
 }
 
@@ -31,6 +32,7 @@ func main() {
 	flag.StringVar(&o.profile, "profile", "", "write a CPU profile of our side to this file (with -child); Kafka benchmarks write FILE.SIDE.RUN for each run of each side")
 	flag.StringVar(&o.topic.Brokers, "brokers", "", "where the topic is (used by the command itself)")
 	flag.StringVar(&o.topic.Name, "topic", "", "the topic to read, already filled (used by the command itself)")
+	flag.IntVar(&o.backlog, "backlog", 2048, "MiB that kafka_backlog writes and works off; the embedded broker keeps them in memory")
 	table := flag.Bool("table", false, "print the tables of docs/state-store.md instead")
 	broker := flag.Bool("serve", false, "be the embedded broker (used by the command itself)")
 	flag.Parse()
@@ -81,7 +83,7 @@ func runOne(w io.Writer, b *bench, child bool, o options) (err error) {
 	}
 	if b.input != nil && o.topic.Name == "" {
 		var done func() error
-		if o.topic, done, err = openTopic(b.input(o)); err != nil {
+		if o.topic, done, err = openTopic(b.layout, b.input(o)); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, done()) }()
@@ -134,7 +136,7 @@ func spawn(b *bench, o options) ([]sample, error) {
 	samples := make([]sample, o.procs)
 	for i := range samples {
 		cmd := exec.Command(self, "-child", "-bench", b.name, fmt.Sprintf("-runs=%d", o.runs), fmt.Sprintf("-quick=%t", o.quick),
-			"-brokers="+o.topic.Brokers, "-topic="+o.topic.Name)
+			"-brokers="+o.topic.Brokers, "-topic="+o.topic.Name, fmt.Sprintf("-backlog=%d", o.backlog))
 		if b.cores > 0 {
 			cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", b.cores))
 		}
