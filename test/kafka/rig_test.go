@@ -28,6 +28,8 @@ type rig struct {
 	addr  string
 	real  bool
 	admin *kgo.Client
+	// replicas is how many of each partition new topics have.
+	replicas int16
 }
 
 // onEach runs a test on the embedded broker and on the real one, if there is one.
@@ -54,7 +56,7 @@ func realRig(t *testing.T) *rig {
 func newRig(t *testing.T, addr string, real bool) *rig {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	r := &rig{T: t, ctx: ctx, addr: addr, real: real}
+	r := &rig{T: t, ctx: ctx, addr: addr, real: real, replicas: 1}
 	r.admin = r.client()
 	return r
 }
@@ -83,7 +85,7 @@ func (r *rig) create(name string, partitions int, configs ...string) error {
 	q := kmsg.NewPtrCreateTopicsRequest()
 	q.TimeoutMillis = 30_000
 	x := kmsg.NewCreateTopicsRequestTopic()
-	x.Topic, x.NumPartitions, x.ReplicationFactor = name, int32(partitions), 1
+	x.Topic, x.NumPartitions, x.ReplicationFactor = name, int32(partitions), r.replicas
 	for _, c := range configs {
 		key, value, _ := strings.Cut(c, "=")
 		k := kmsg.NewCreateTopicsRequestTopicConfig()
