@@ -181,61 +181,51 @@ func (s *kafkaSource) settled(ctx context.Context, p *part, from int64) (span, e
 // take says how many offsets each partition gives, within the engine's limits and
 // MaxBatchBytes.
 func (s *kafkaSource) take(ctx context.Context, moves []move, lags []int64, l source.Limits) ([]int64, error) {
+	if l.Bytes == source.NoLimit || l.Bytes > s.cfg.maxBatchBytes {
+		l.Bytes = s.cfg.maxBatchBytes
+	}
 	sizes := make([]float64, len(moves))
 	s.mu.Lock()
 	for i, m := range moves {
 		sizes[i] = m.p.size
 	}
 	s.mu.Unlock()
-	budget := float64(s.cfg.maxBatchBytes)
 	take := source.Share(lags, l)
-	if sabotage.On("bytes-not-capped") || bytesOf(take, sizes) <= budget && s.cannotMatter(take) {
+	if sabotage.On("bytes-not-capped") || l.Bytes > 0 && bytesOf(take, sizes) <= float64(l.Bytes) && cannotMatter(take, l.Bytes) {
 		return take, nil
+	}
+	if l.Bytes < 0 {
+		return make([]int64, len(moves)), nil
 	}
 	if err := s.learnFirst(ctx, moves, take, sizes); err != nil {
 		return nil, err
 	}
-	take = capped(lags, sizes, l, budget)
+	take = capped(lags, sizes, l)
 	if err := s.learnAhead(ctx, moves, take, sizes); err != nil {
 		return nil, err
 	}
-	return capped(lags, sizes, l, budget), nil
+	return capped(lags, sizes, l), nil
 }
 
 // largeRecord is what a record of unknown size is taken for: what a broker allows
 // by default.
 const largeRecord = 1 << 20
 
+func sizeOf(n int64, size float64) float64 {
+	if size == 0 {
+		size = largeRecord
+	}
+	return float64(n) * size
+}
+
 func bytesOf(take []int64, sizes []float64) (sum float64) {
 	for i, n := range take {
-		size := sizes[i]
-		if size == 0 {
-			size = largeRecord
-		}
-		sum += float64(n) * size
+		sum += sizeOf(n, sizes[i])
 	}
 	return sum
 }
 
-// capped shares out as many records as fit into budget: so bytes are shared by the
-// same rule as records, and nobody starves. One record always goes.
-func capped(lags []int64, sizes []float64, l source.Limits, budget float64) []int64 {
-	best := source.Share(lags, l)
-	if bytesOf(best, sizes) <= budget {
-		return best
-	}
-	least, most := int64(1), int64(0) // least fits, or must go all the same
-	for _, n := range best {
-		most += n
-	}
-	for most-least > 1 {
-		l.Records = least + (most-least)/2
-		if bytesOf(source.Share(lags, l), sizes) <= budget {
-			least = l.Records
-		} else {
-			most = l.Records
-		}
-	}
-	l.Records = least
-	return source.Share(lags, l)
+// capped shares out as many records as fit, by their sizes as they are judged.
+func capped(lags []int64, sizes []float64, l source.Limits) []int64 {
+	return source.ShareSized(lags, l, func(i int, n int64) int64 { return int64(min(sizeOf(n, sizes[i]), 1<<62)) })
 }

@@ -22,14 +22,14 @@ const (
 	reach = 2
 )
 
-// cannotMatter says that so few offsets keep within the budget whatever their records
-// are.
-func (s *kafkaSource) cannotMatter(take []int64) bool {
+// cannotMatter says that so few offsets keep within so many bytes whatever their
+// records are.
+func cannotMatter(take []int64, bytes int64) bool {
 	total := int64(0)
 	for _, n := range take {
 		total += n
 	}
-	return total <= s.cfg.maxBatchBytes/largeRecord
+	return total <= bytes/largeRecord
 }
 
 // learnFirst samples the partitions of unknown size where they are to be read next.
