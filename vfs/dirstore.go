@@ -111,11 +111,18 @@ func (d *Dir) folder(dir string) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if len(d.folders) > maxFolders { // a store that lives long and makes ever new ones
+		clear(d.folders)
+	}
 	for _, p := range made {
 		d.folders[p] = true
 	}
 	return nil
 }
+
+// maxFolders bounds what a store remembers of its folders. One that is forgotten is
+// made durable once more.
+const maxFolders = 10_000
 
 // unsure lists the folders from dir up to the root of which this store does not
 // know that they are durable, and those above the root that do not exist.
