@@ -3,6 +3,7 @@ package kafka
 import (
 	"encoding/binary"
 	"io"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -30,7 +31,8 @@ type fakeBroker struct {
 	conns     map[net.Conn]bool
 	// fault is asked before an answer: a code for the partition, and whether to
 	// close the connection, or to stay silent.
-	fault func(key int16, n int) (code int16, act string)
+	fault  func(key int16, n int) (code int16, act string)
+	writes fakeWrites
 	// gate is asked before a fetch is answered: what to wait for, nil for nothing.
 	gate func(key int16, tp TopicPartition) chan struct{}
 	// throttle is for how many milliseconds the next fetch is throttled, and how many.
@@ -50,7 +52,7 @@ type fakeLog struct {
 func newFake(t *testing.T) *fakeBroker {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	b := &fakeBroker{t: t, listener: l, logs: map[TopicPartition]*fakeLog{}, ids: map[string]byte{}, conns: map[net.Conn]bool{}}
+	b := &fakeBroker{t: t, listener: l, logs: map[TopicPartition]*fakeLog{}, ids: map[string]byte{}, conns: map[net.Conn]bool{}, writes: newFakeWrites()}
 	b.wait.Add(1)
 	go func() {
 		defer b.wait.Done()
@@ -191,6 +193,8 @@ func (b *fakeBroker) serve(c net.Conn) bool {
 		answer = b.offsets(answer, version, code, q)
 	case 23:
 		answer = b.epochs(answer, code, q)
+	default:
+		answer = b.writes.answer(answer, key, code, q, b.listener.Addr().(*net.TCPAddr))
 	case 1:
 		b.fetches++
 		answer = b.fetch(answer, version, code, q)
@@ -235,13 +239,16 @@ func (b *fakeBroker) await(version int16, q cursor) {
 }
 
 func (b *fakeBroker) versions(a []byte) []byte {
-	a = append(a, 0, 0, 0, 0, 0, 5)
 	most := map[uint16]uint16{1: 17, 2: 10, 3: 13, 18: 4, 23: 4}
-	least := map[uint16]uint16{1: 4, 2: 1, 23: 2}
 	if b.old {
 		most = map[uint16]uint16{1: 4, 2: 2, 3: 5, 18: 0, 23: 2}
+	} else {
+		maps.Copy(most, b.writes.keys())
 	}
-	for _, key := range []uint16{1, 2, 3, 18, 23} {
+	least := map[uint16]uint16{1: 4, 2: 1, 23: 2}
+	a = append(a, 0, 0)
+	a = binary.BigEndian.AppendUint32(a, uint32(len(most)))
+	for key := range most {
 		a = binary.BigEndian.AppendUint16(a, key)
 		a = binary.BigEndian.AppendUint16(a, least[key])
 		a = binary.BigEndian.AppendUint16(a, most[key])

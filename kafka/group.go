@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -30,7 +31,9 @@ type mirror struct {
 
 	// Of its goroutine.
 	have        map[TopicPartition]spot // what the group has
-	read        bool                    // have was read
+	tried       map[TopicPartition]spot // what was written last, perhaps
+	read        bool                    // have was read before
+	shared      bool                    // somebody else writes too, and that was told
 	coordinator string
 	failing     bool
 }
@@ -43,7 +46,7 @@ type spot struct {
 
 func newMirror(s *kafkaSource) *mirror {
 	m := &mirror{s: s, wake: make(chan struct{}, 1), ending: make(chan struct{}), ended: make(chan struct{}),
-		want: map[TopicPartition]spot{}, have: map[TopicPartition]spot{}}
+		want: map[TopicPartition]spot{}, have: map[TopicPartition]spot{}, tried: map[TopicPartition]spot{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	go m.run()
 	return m
@@ -112,29 +115,26 @@ func (m *mirror) told(err error) {
 // bring writes what the group does not have yet. Within one topic offsets never go back,
 // whoever has written them.
 func (m *mirror) bring(ctx context.Context) error {
-	if err := m.learn(ctx); err != nil {
-		return err
-	}
-	m.mu.Lock()
-	var out []wire.GroupOffset
-	for tp, x := range m.want {
-		had, ok := m.have[tp]
-		if ok && x.offset <= had.offset && (had.id == "" || had.id == x.id) && !sabotage.On("mirror-goes-back") {
-			continue
-		}
-		out = append(out, wire.GroupOffset{TopicPartition: wire.TopicPartition(tp), Offset: x.offset})
-	}
-	took := make(map[TopicPartition]spot, len(out))
-	for _, o := range out {
-		took[TopicPartition(o.TopicPartition)] = m.want[TopicPartition(o.TopicPartition)]
-	}
-	m.mu.Unlock()
-	if len(out) == 0 {
+	if m.read && len(m.lacks()) == 0 {
 		return nil
+	}
+	if !m.read || !sabotage.On("mirror-read-once") {
+		if err := m.learn(ctx); err != nil {
+			return err
+		}
+	}
+	took := m.lacks()
+	if len(took) == 0 {
+		return nil
+	}
+	var out []wire.GroupOffset
+	for tp, x := range took {
+		out = append(out, wire.GroupOffset{TopicPartition: wire.TopicPartition(tp), Offset: x.offset})
 	}
 	slices.SortFunc(out, func(a, b wire.GroupOffset) int {
 		return (&subscription{}).order(TopicPartition(a.TopicPartition), TopicPartition(b.TopicPartition))
 	})
+	maps.Copy(m.tried, took)
 	err := m.coordinated(ctx, "commit", func(c *wire.Conn) error { return c.OffsetCommit(ctx, m.s.cfg.group, out) })
 	if errors.Is(err, wire.UnknownMember) || errors.Is(err, wire.IllegalGeneration) {
 		err = fmt.Errorf("%w: the group has members: give the job a group of its own", err)
@@ -143,17 +143,27 @@ func (m *mirror) bring(ctx context.Context) error {
 		return err
 	}
 	m.s.count("mirrored", int64(len(took)))
-	for tp, x := range took {
-		m.have[tp] = x
-	}
+	maps.Copy(m.have, took)
 	return nil
 }
 
-// learn reads once what the group has.
-func (m *mirror) learn(ctx context.Context) error {
-	if m.read {
-		return nil
+// lacks is what the group does not have yet, as far as is known.
+func (m *mirror) lacks() map[TopicPartition]spot {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := map[TopicPartition]spot{}
+	for tp, x := range m.want {
+		had, ok := m.have[tp]
+		if ok && x.offset <= had.offset && (had.id == "" || had.id == x.id) && !sabotage.On("mirror-goes-back") {
+			continue
+		}
+		out[tp] = x
 	}
+	return out
+}
+
+// learn reads what the group has. Others may write to it, though they should not.
+func (m *mirror) learn(ctx context.Context) error {
 	var offsets []wire.GroupOffset
 	err := m.coordinated(ctx, "read", func(c *wire.Conn) (err error) {
 		offsets, err = c.StableOffsets(ctx, m.s.cfg.group, nil)
@@ -163,7 +173,19 @@ func (m *mirror) learn(ctx context.Context) error {
 		return err
 	}
 	for _, o := range offsets {
-		if tp := TopicPartition(o.TopicPartition); o.Offset >= 0 {
+		tp := TopicPartition(o.TopicPartition)
+		had, known := m.have[tp]
+		switch tried, ours := m.tried[tp]; {
+		case o.Offset < 0, known && had.offset == o.Offset:
+		case ours && tried.offset == o.Offset: // the answer was lost
+			m.have[tp] = tried
+		case m.read:
+			m.have[tp] = spot{offset: o.Offset}
+			if ours && !m.shared {
+				m.shared = true
+				m.s.notice("somebody else writes to group %q: the offset of %v was %d and is %d: give each job a group of its own", m.s.cfg.group, tp, tried.offset, o.Offset)
+			}
+		default:
 			m.have[tp] = spot{offset: o.Offset}
 			m.mu.Lock()
 			x, ok := m.want[tp]

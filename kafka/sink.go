@@ -185,7 +185,7 @@ func (s *Sink) Fence(ctx context.Context, f sink.Fence) error {
 	if err := s.learn(ctx); err != nil {
 		return err
 	}
-	id := "statemill." + f.Root + "." + s.name
+	id := unitID(f.Root, s.name)
 	err := s.coordinated(ctx, wire.TransactionCoordinator, id, "fence", func(c *wire.Conn) error {
 		p, err := c.InitProducerID(ctx, id, s.cfg.txnTimeout)
 		if err == nil {
@@ -195,6 +195,9 @@ func (s *Sink) Fence(ctx context.Context, f sink.Fence) error {
 	})
 	if err != nil {
 		return err
+	}
+	if f.Notice != nil {
+		s.tell(ctx, f)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -133,7 +133,8 @@ func position(s *kafkaSource) []int64 {
 
 // TestMirrorFails: no batch fails by it; it is counted and told once. // KD6
 func TestMirrorFails(t *testing.T) {
-	b := newFake(t) // it knows no groups
+	b := newFake(t)
+	b.old = true // it knows no groups
 	b.log("t", 0, batchtest.Values(0, "a", "b"))
 	told := make(chan source.Notice, 10)
 	s := open(t, b, nil, Group("g"), OnNotice(func(n source.Notice) { told <- n }))

@@ -99,6 +99,7 @@ var table = []Break{
 	{Name: "leader-epoch-believed", Package: "kafka", Test: "TestTopicWithoutIDMadeAgain"},
 	{Name: "loss-not-counted", Package: "kafka", Test: "TestContinueOnLoss"},
 	{Name: "mirror-goes-back", Package: "test/kafka", Test: "TestGroupNeverGoesBack/embedded"},
+	{Name: "mirror-read-once", Package: "kafka", Test: "TestTwoJobsMirrorToOneGroup"},
 	{Name: "new-partition-from-end", Package: "kafka", Test: "TestNewPartitions"},
 	{Name: "scram-unproved", Package: "kafka", Test: "TestScramRefuses"},
 	{Name: "skipped-markers-lost", Package: "kafka/internal/batch", Test: "TestMarkersBelowTheOffset"},

@@ -44,7 +44,9 @@ func FuzzVersions(f *testing.F) { hostile(f, "ApiVersions") }
 func FuzzMetadata(f *testing.F) { hostile(f, "Metadata") }
 func FuzzFetch(f *testing.F)    { hostile(f, "Fetch") }
 func FuzzOffsets(f *testing.F)  { hostile(f, "ListOffsets", "OffsetForLeaderEpoch") }
-func FuzzGroup(f *testing.F)    { hostile(f, "OffsetCommit", "OffsetFetch", "FindCoordinator") }
+func FuzzGroup(f *testing.F) {
+	hostile(f, "OffsetCommit", "OffsetFetch", "FindCoordinator", "ListGroups")
+}
 func FuzzTransaction(f *testing.F) {
 	hostile(f, "Produce", "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit")
 }

@@ -56,6 +56,7 @@ func calls() map[string]call {
 		"OffsetForLeaderEpoch": {keyEpochEnd, func(ctx context.Context, c *Conn) (any, error) {
 			return c.EpochEnds(ctx, []EpochQuestion{{three[0], 4}, {three[1], 5}, {three[2], 11}})
 		}},
+		"ListGroups": {keyListGroups, func(ctx context.Context, c *Conn) (any, error) { return c.ListGroups(ctx) }},
 		"ApiVersions": {keyAPIVersions, func(ctx context.Context, c *Conn) (any, error) {
 			c.versions = nil
 			err := c.learn(ctx)
@@ -146,6 +147,8 @@ func understood() map[string]func(version int16) (any, error) {
 		"OffsetForLeaderEpoch/0": is([]EpochEnd{
 			{TopicPartition{"t", 0}, 4, 90, nil}, {TopicPartition{"t", 1}, -1, -1, nil}, {TopicPartition{"t", 2}, -1, -1, NotLeader},
 		}, nil),
+		"ListGroups/0":           is([]string{"a", "statemill.r.out"}, nil),
+		"ListGroups/1":           is([]string(nil), CoordinatorUnavailable),
 		"OffsetForLeaderEpoch/1": is([]EpochEnd(nil), nil),
 	}
 }

@@ -5,7 +5,11 @@ import (
 	"encoding/binary"
 )
 
-const keyOffsetCommit = 8
+// The requests of groups.
+const (
+	keyOffsetCommit = 8
+	keyListGroups   = 16
+)
 
 // OffsetCommit writes offsets of a group that has no members, at its coordinator;
 // those of one topic stand together. A group with members answers UnknownMember or
@@ -47,4 +51,34 @@ func (c *Conn) OffsetCommit(ctx context.Context, group string, offsets []GroupOf
 		r.i32() // throttle
 	}
 	return c.partitionFault(r, "OffsetCommit")
+}
+
+// ListGroups names the groups that this broker coordinates, and that this client may
+// see.
+func (c *Conn) ListGroups(ctx context.Context) ([]string, error) {
+	version, err := c.version(keyListGroups, 0, 2, "ListGroups")
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.call(ctx, c.begin(keyListGroups, version, false), smallAnswer)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{b: answer}
+	if version >= 1 {
+		r.i32() // throttle
+	}
+	fault := code(r.i16())
+	var out []string
+	for n := r.count(4); n > 0; n-- {
+		out = append(out, r.text())
+		r.text() // kind
+	}
+	switch {
+	case r.bad:
+		return nil, c.cut("ListGroups")
+	case fault != nil:
+		return nil, fault
+	}
+	return out, nil
 }
