@@ -51,7 +51,8 @@ func (b *badRecords) add(o *badRecords) {
 func (b *badRecords) count() int64 { return int64(len(b.skipped) + len(b.letters)) }
 
 // badScope gathers what the actions of one attempt of an output leave out. It counts
-// only if the attempt succeeds.
+// only if the attempt succeeds. An action finds it by the context that the output was
+// given.
 type badScope struct {
 	mu  sync.Mutex
 	bad badRecords
@@ -69,7 +70,7 @@ type recordRules struct {
 	set       bool
 	policy    RecordPolicy
 	operators map[string]RecordPolicy // that have one of their own, by label
-	boxes     map[string]*node        // sources that have letters, by label
+	boxes     map[string]*node        // sources by label: itself if it has letters, else nil
 	behind    map[string]*node        // by operator, a source of it that has letters
 	guards    bool                    // a policy other than Fail holds somewhere
 	max       *maxBad
@@ -95,6 +96,9 @@ func (ssc *StreamingContext) recordRules() *recordRules {
 	boxes := ssc.letterBoxes()
 	k.guards = k.policy != Fail || !k.set && len(boxes) > 0
 	for _, n := range ssc.nodes {
+		if n.src != nil {
+			k.boxes[n.label()] = nil
+		}
 		if boxes[n] {
 			k.boxes[n.label()] = n
 		}
@@ -113,8 +117,8 @@ func (ssc *StreamingContext) recordRules() *recordRules {
 
 // of gives the policy for a bad record, and the source whose letters it would be among.
 func (k *recordRules) of(err *rdd.RecordError) (RecordPolicy, *node) {
-	box := k.boxes[err.Stream]
-	if box == nil {
+	box, given := k.boxes[err.Stream]
+	if !given {
 		box = k.behind[err.Operator] // of no record, or of one that no source gave
 	}
 	p, own := k.operators[err.Operator]
