@@ -83,7 +83,11 @@ func (c *counter) whence(ctx context.Context) {
 
 // notice tells what the checkpoint has to say, such as a bad snapshot.
 func (c *counter) notice(n dstream.Notice) {
-	fmt.Fprintf(c.meter.to, "        checkpoint: %s\n", n.Text)
+	text := n.Text
+	if n.Kind == checkpoint.NoticeRetry && n.Err != nil {
+		text += ": " + n.Err.Error()
+	}
+	fmt.Fprintf(c.meter.to, "        checkpoint: %s\n", text)
 }
 
 // countTopic counts a topic that others write, until ctx is cancelled.

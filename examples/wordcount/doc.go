@@ -26,9 +26,9 @@
 //
 // The files: job.go is the Statemill job, and all that one needs to read to
 // learn the library; results.go is what becomes of its outputs; count.go runs it
-// in each way; keep.go is what the small Kafka needs to go on after a kill;
-// produce.go and broker.go write to Kafka, topic.go reads it by other means;
-// input.go finds the text; words.go says what a word is; verify.go counts again,
-// in another way; top.go and stats.go make what is printed; main.go is the
-// command line.
+// in each way; folder.go looks at the checkpoint folder before; keep.go is what the
+// small Kafka needs to go on after a kill; produce.go and broker.go write to Kafka,
+// topic.go reads it by other means; input.go finds the text; words.go says what a
+// word is; verify.go counts again, in another way; top.go and stats.go make what is
+// printed; main.go is the command line.
 package main

@@ -34,13 +34,13 @@ func openKeep(checkpoint string, t *text) (*keep, error) {
 	}
 	k := &keep{dir: filepath.Clean(checkpoint) + ".kafka"}
 	disk := vfs.Disk()
-	if err := disk.MkdirAll(k.dir); err != nil {
+	if err := usable(disk, k.dir); err != nil {
 		return nil, err
 	}
 	host, _ := disk.Hostname() // it is only told to others
 	k.lock, err = disk.Lock(filepath.Join(k.dir, "lock"), fmt.Sprintf("host %s, process %d", host, disk.PID()))
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		return nil, err
+		return nil, inUse(k.dir, err)
 	}
 	if err := k.sameText(disk, t.what, sum); err != nil {
 		return nil, errors.Join(err, k.close())

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/statemill/statemill/vfs"
 )
 
 const usage = `wordcount counts the words of text in a Kafka topic with mapWithState.
@@ -165,12 +167,17 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case err != nil:
 		return 2
 	}
-	if o.live() {
-		err = countTopic(ctx, o, stdout, stderr)
-	} else {
+	if o.checkpoint != "" {
+		err = usable(vfs.Disk(), o.checkpoint)
+	}
+	switch {
+	case err != nil:
+	case o.live():
+		err = withNextStep(o.checkpoint, countTopic(ctx, o, stdout, stderr))
+	default:
 		var t *text
 		if t, err = openText(ctx, o.args, stdin); err == nil {
-			err = countText(ctx, o, t, stdout, stderr)
+			err = withNextStep(o.checkpoint, countText(ctx, o, t, stdout, stderr))
 		}
 	}
 	if err != nil {

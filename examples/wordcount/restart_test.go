@@ -114,7 +114,7 @@ func TestTwoAtATime(t *testing.T) {
 	run(ctx, args, nil, out, &watched{})
 	select {
 	case said := <-second:
-		assert.Regexp(t, `^1wordcount: .*locked by another holder: host \S+, process \d+`, said)
+		assert.Regexp(t, `^1wordcount: the folder \S+\.kafka is in use by another process \(host \S+, process \d+\): wait for its end or stop it, or name another`, said)
 	default:
 		t.Fatal(out.String())
 	}
