@@ -195,7 +195,9 @@ func (r *run) settle() (name string, err error) {
 	if len(bad.letters) == 0 {
 		return "", nil
 	}
-	slices.SortStableFunc(bad.letters, (*deadLetter).compare)
+	if !sabotage.On("letters-as-they-came") {
+		slices.SortStableFunc(bad.letters, (*deadLetter).compare)
+	}
 	for _, in := range r.inputs {
 		if err := r.fetch(in, bad.letters); err != nil {
 			return in.name(), err

@@ -1,10 +1,12 @@
 package dstream_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -372,7 +374,9 @@ func TestLettersDoNotDependOnPartitions(t *testing.T) {
 			dstream.ForeachDeadLetter(in, noLetter)
 			return nil
 		}, dstream.WithParallelism(parts)).start().tick(1)
-		got := told(out[letter](r, "in dead letters")[0])
+		letters := out[letter](r, "in dead letters")[0]
+		require.True(t, slices.IsSortedFunc(letters, func(a, b letter) int { return cmp.Compare(a.Offset, b.Offset) }))
+		got := told(letters)
 		if first == nil {
 			first = got
 			require.Greater(t, len(first), 20)

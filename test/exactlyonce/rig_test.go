@@ -39,7 +39,8 @@ type world struct {
 	kinds   string           // which sinks the job has: "a", "b", "k", "q"
 	broker  *embedded.Broker // for q
 	// tag is what the job's function adds to its output, by life.
-	tag func(life int) string
+	tag     func(life int) string
+	letters bool // the job is that of letters_test.go
 	// grow is how much a word adds to its count, by life; nil is 1.
 	grow   func(life int) int
 	folder string // the checkpoint's folder
@@ -139,10 +140,18 @@ func (l *life) done(epochs int) bool {
 	return l.epoch >= uint64(epochs)
 }
 
+func (w *world) script() *oracle.Script[string] {
+	return &oracle.Script[string]{Batches: script, Partitions: 2}
+}
+
 // job counts words. Its totals go to sinks a and b, which are folders, and k, a
 // Kafka; a takes the plain words too, and shows both in one act.
 func (l *life) job(tag string) {
-	words := dstream.From(l.ssc, "words", &oracle.Script[string]{Batches: script, Partitions: 2})
+	if l.w.letters {
+		l.letterJob(tag)
+		return
+	}
+	words := dstream.From(l.ssc, "words", l.w.script())
 	ones := dstream.MapPair(words, func(w string) (string, int) { return w, 1 })
 	counts := dstream.MapWithState(ones, dstream.Function(
 		func(w string, one dstream.Option[int], s *dstream.State[int]) dstream.Pair[string, int] {

@@ -74,6 +74,10 @@ var table = []Break{
 	{Name: "term-shared", Package: "internal/protocol", Test: "TestTermsAreNotShared"},
 	{Name: "unknown-is-written-again", Package: "internal/protocol", Test: "TestUnknownOutcome"},
 
+	{Name: "bad-records-unbounded", Package: "dstream", Test: "TestMaxBadRecords"},
+	{Name: "letter-lost", Package: "dstream", Test: "TestLettersOfEveryOperator"},
+	{Name: "letters-as-they-came", Package: "dstream", Test: "TestLettersDoNotDependOnPartitions"},
+	{Name: "letters-of-failed-attempt", Package: "dstream", Test: "TestLettersOfAttempts"},
 	{Name: "abort-only-failed", Package: "dstream", Test: "TestFailedEpochLeavesNothing"},
 	{Name: "consumers-not-kept", Package: "dstream", Test: "TestEachFunctionRunsOnce"},
 	{Name: "counter-keeps-failed", Package: "dstream", Test: "TestCounterCountsOnce"},
@@ -123,6 +127,7 @@ var table = []Break{
 	{Name: "verify-snapshot-not-compared", Package: "milltool", Test: "TestSnapshotOfOtherContent"},
 
 	{Name: "guard-leaks-rows", Package: "rdd", Test: "TestGuardedModeAtEveryEdge"},
+	{Name: "panic-of-no-operator", Package: "rdd", Test: "TestWithin"},
 	{Name: "kept-not-kept", Package: "rdd", Test: "TestKeptIsComputedOnce"},
 	{Name: "random-group-order", Package: "rdd", Test: "TestOrderOfReduceByKey"},
 	{Name: "released-readable", Package: "rdd", Test: "TestReleasedKeptRows"},
