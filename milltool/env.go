@@ -85,7 +85,7 @@ func Run(ctx context.Context, env Env) int {
 	}
 	cmd, ok := find(&env, name)
 	if !ok {
-		fmt.Fprintf(env.Stderr, "%s: there is no command %q; %s help lists them\n", env.Name, name, env.Name)
+		fmt.Fprintf(env.Stderr, "%s: there is no command %q%s; %s help lists them\n", env.Name, shorten(name), elsewhere(name), env.Name)
 		return ExitUsage
 	}
 	err := invoke(ctx, &env, cmd, args)
@@ -119,7 +119,7 @@ func invoke(ctx context.Context, env *Env, cmd command, args []string) error {
 		return err
 	}
 	if len(pos) < len(cmd.args) {
-		return usagef("%s is missing", strings.Join(cmd.args[len(pos):], " and "))
+		return usagef("%s", missingArgs(cmd.args[len(pos):]))
 	}
 	if len(pos) > len(cmd.args) && !cmd.more {
 		return usagef("there is an argument too much: %q", shorten(pos[len(cmd.args)]))
@@ -133,6 +133,15 @@ func invoke(ctx context.Context, env *Env, cmd command, args []string) error {
 		return fmt.Errorf("write the output: %w", werr)
 	}
 	return err
+}
+
+// missingArgs says which arguments a command lacks.
+func missingArgs(names []string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return names[0] + " is missing"
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last] + " are missing"
 }
 
 // call is one command that runs.

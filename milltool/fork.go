@@ -51,7 +51,7 @@ already appears twice, if both write to the same place. Until fork has ended, no
 
 func (c *call) fork(ctx context.Context, at versionFlag) (err error) {
 	dir, newDir := c.args[0], c.args[1]
-	to, err := c.open(newDir)
+	to, err := c.fresh(newDir, dir)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (c *call) fork(ctx context.Context, at versionFlag) (err error) {
 	if there, err := to.List(ctx, ""); err != nil || len(there) > 0 {
 		return errors.Join(err, notEmpty(newDir, there))
 	}
-	if f.from, err = c.open(dir); err != nil {
+	if f.from, err = c.existing(dir); err != nil {
 		return err
 	}
 	if f.at, err = f.choose(ctx, at); err != nil {

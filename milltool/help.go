@@ -28,7 +28,7 @@ func help(env *Env, args []string) int {
 	}
 	cmd, ok := find(env, args[0])
 	if !ok || len(args) > 1 {
-		fmt.Fprintf(env.Stderr, "%s help: there is no command %q; %s help lists them\n", env.Name, shorten(strings.Join(args, " ")), env.Name)
+		fmt.Fprintf(env.Stderr, "%s help: there is no command %q%s; %s help lists them\n", env.Name, shorten(strings.Join(args, " ")), elsewhere(args[0]), env.Name)
 		return ExitUsage
 	}
 	fmt.Fprint(env.Stdout, cmd.help(env))
@@ -45,4 +45,12 @@ func (cmd *command) help(env *Env) string {
 		fmt.Fprintf(&b, "  %s%s%s\n", strings.TrimSuffix("-"+f.Name+" "+value, " "), indent, strings.ReplaceAll(usage, "\n", indent))
 	})
 	return b.String()
+}
+
+// elsewhere says where a command is that this program does not have.
+func elsewhere(name string) string {
+	if name == replayCommand().name {
+		return " here: it needs the job, and a program that calls milltool.Main with its job has it"
+	}
+	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -21,7 +22,12 @@ import (
 	"github.com/statemill/statemill/vfs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(wordProgram) != "" {
+		wordMain() // ends the process
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	second = int64(1e9)

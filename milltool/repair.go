@@ -53,7 +53,7 @@ The exit code is 0 if no damage is left, else 1. The job must be stopped for -wr
 }
 
 func (c *call) repair(ctx context.Context, write bool, own ownFlags) error {
-	store, err := c.open(c.args[0])
+	store, err := c.existing(c.args[0])
 	if err != nil {
 		return err
 	}

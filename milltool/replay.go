@@ -90,7 +90,7 @@ had in version N-1.`,
 
 func (c *call) replay(ctx context.Context, n uint64, limit int) error {
 	dir := c.args[0]
-	base, err := c.open(dir)
+	base, err := c.existing(dir)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (c *call) rescale(ctx context.Context, own ownFlags) (err error) {
 		return err
 	}
 	dir := c.args[0]
-	store, err := c.open(dir)
+	store, err := c.existing(dir)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,12 +65,37 @@ func TestOnDisk(t *testing.T) {
 	require.Equal(t, ExitOK, code, errs)
 	out, errs, code = runEnv(t, env, "verify", dir+"-new")
 	require.Equal(t, ExitOK, code, "%s%s", out, errs)
-	_, errs, code = runEnv(t, env, "versions", filepath.Join(dir, "nowhere"))
-	require.Equal(t, ExitFailure, code)
-	require.Contains(t, errs, "no checkpoint root in ")
-	_, errs, code = runEnv(t, env, "versions", filepath.Join(dir, "commits", "6"))
-	require.Equal(t, ExitFailure, code)
-	require.NotEmpty(t, errs)
+	for _, c := range []struct{ dir, says string }{
+		{filepath.Join(dir, "nowhere"), "there is no such folder"},
+		{filepath.Join(dir, "commits", "6"), "it is a file"},
+		{filepath.Join(dir, "commits"), "it has neither commits/ nor owner/"},
+		{t.TempDir(), "it has neither commits/ nor owner/"},
+	} {
+		for _, args := range []string{"versions D", "inspect D", "get D counts a", "dump D counts", "diff D counts 1 2", "history D counts a", "verify D", "repair D",
+			"rescale D counts=2", "fork D " + dir + "-other", "replay D 3"} {
+			env.Replay = noReplay
+			_, errs, code = runEnv(t, env, strings.Fields(strings.Replace(args, " D", " "+c.dir, 1))...)
+			require.Equal(t, ExitFailure, code, args)
+			require.Contains(t, errs, "no checkpoint root in "+c.dir+": "+c.says, args)
+			require.Contains(t, errs, "give the folder that the job's WithCheckpoint names", args)
+		}
+	}
+	for newDir, says := range map[string]string{
+		dir:                                "is not empty",
+		filepath.Join(dir, "below"):        "lies in " + dir,
+		filepath.Join(dir, "commits", "6"): "is a file: give a new folder",
+	} {
+		_, errs, code = runEnv(t, env, "fork", dir, newDir)
+		require.Equal(t, ExitFailure, code, errs)
+		require.Contains(t, errs, says)
+	}
+	for _, args := range [][]string{{"versions", ""}, {"fork", "", "x"}, {"fork", dir, ""}} {
+		_, errs, code = runEnv(t, env, args...)
+		require.Equal(t, ExitUsage, code)
+		require.Contains(t, errs, "DIR is empty")
+	}
+	_, err = os.Stat(dir + "-other")
+	require.ErrorIs(t, err, os.ErrNotExist, "a refused fork has made its folder")
 }
 
 // TestLockOfTheDead: a holder of this machine that is gone holds nothing.

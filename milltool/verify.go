@@ -54,7 +54,7 @@ Damage is exit code 1. One partition at a time is held in memory.`,
 }
 
 func (c *call) verify(ctx context.Context) error {
-	store, err := c.open(c.args[0])
+	store, err := c.existing(c.args[0])
 	if err != nil {
 		return err
 	}

@@ -9,17 +9,7 @@ import (
 
 	"github.com/statemill/statemill/checkpoint"
 	"github.com/statemill/statemill/checkpoint/statefile"
-	"github.com/statemill/statemill/vfs"
 )
-
-// open opens the store of a root. Its tag is a new one, as commands that write
-// need it; reading ones use none.
-func (c *call) open(dir string) (vfs.Store, error) {
-	if c.env.Open != nil {
-		return c.env.Open(dir)
-	}
-	return vfs.NewDir(c.env.FS, dir, "tool-"+c.env.ID())
-}
 
 // view is a root as one reading finds it.
 type view struct {
@@ -35,7 +25,7 @@ type view struct {
 // vanish meanwhile, and then tells what the reading noticed. do prints nothing
 // before it has read everything, and heeds the view's damage.
 func (c *call) read(ctx context.Context, dir string, do func(v *view) error) error {
-	store, err := c.open(dir)
+	store, err := c.existing(dir)
 	if err != nil {
 		return err
 	}
@@ -62,9 +52,6 @@ func (c *call) told(v *view) {
 		c.note("%s", n)
 	}
 }
-
-// errNoRoot says that a folder holds no checkpoint root.
-var errNoRoot = errors.New("no checkpoint root")
 
 // isRoot tells a root without commits from a folder that is none.
 func (v *view) isRoot(ctx context.Context) error {
