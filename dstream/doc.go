@@ -76,6 +76,13 @@
 // in the store too, once a batch, as the state of a hidden operator that is named
 // after the window; so a window needs a name there, and records that can be stored.
 //
+// # Bad records
+//
+// A record for which a function fails ends the run, is skipped, or goes to the dead
+// letters of its source, by the policy of the operator (DStream.OnError) or of the
+// context (WithRecordPolicy). [DeadLetters] delivers such records with the commit of
+// their epoch, each once; [ForeachDeadLetter] at least once. See docs/bad-records.md.
+//
 // # What it does not do
 //
 // It knows no files' formats; sources come from package source, package kafka or outside. It

@@ -16,7 +16,7 @@ import (
 //
 // Functions that use one, such as [Values], go into dstream.MapErr and its like: what
 // cannot be decoded fails its record with a [DecodeError], and the job's record policy
-// (dstream.WithRecordPolicy) decides what comes then.
+// (dstream.WithRecordPolicy, dstream.DeadLetters) decides what comes then.
 type Decoder[T any] struct {
 	Name   string // for messages: "json", "msgpack", …
 	Decode func(b []byte) (T, error)

@@ -49,9 +49,9 @@
 // epoch once, whatever crashes.
 //
 // [DeadLetters] is a door of a Sink for records that could not be processed, with
-// their origin and the error in headers (see dstream.DeadLetters). [AtLeastOnce] writes a stream through an
-// idempotent [Producer], without transactions: what a batch writes again when it runs
-// again is there twice.
+// their origin and the error in headers: dstream.DeadLetters delivers them with the
+// commit of their batch. [AtLeastOnce] writes a stream through an idempotent [Producer],
+// without transactions: what a batch writes again when it runs again is there twice.
 //
 // # Security
 //

@@ -45,3 +45,23 @@ func ExampleValues() {
 	}
 	_ = dstream.Run(context.Background(), 10*time.Second, job, dstream.WithRecordPolicy(dstream.Skip))
 }
+
+// What is no order goes to a topic of its own, as it came, with the commit of its batch.
+func ExampleDeadLetters() {
+	type order struct {
+		Item  string
+		Count int
+	}
+	job := func(ssc *dstream.StreamingContext) error {
+		out := kafka.NewSink("orders-job", kafka.Brokers("localhost:9092"))
+		records := kafka.DirectStream(ssc, "orders", kafka.Brokers("localhost:9092"), kafka.Topics("orders"))
+		orders := dstream.MapErr(records, kafka.Values(kafka.JSON[order]())).Named("parse")
+		items := dstream.Filter(orders, func(o order) bool { return o.Count > 0 })
+		dstream.Output(items, "items", kafka.To(out, "items", func(o order) (kafka.Message, error) {
+			return kafka.Message{Key: []byte(o.Item)}, nil
+		}))
+		dstream.DeadLetters(records, "dead", kafka.DeadLetters(out, "orders.dead"))
+		return nil
+	}
+	_ = dstream.Run(context.Background(), 10*time.Second, job, dstream.WithCheckpoint("orders-ckpt"))
+}
