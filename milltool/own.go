@@ -8,15 +8,23 @@ import (
 	"io/fs"
 
 	"github.com/statemill/statemill/checkpoint"
+	"github.com/statemill/statemill/checkpoint/statefile"
 	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/vfs"
 )
 
 // ownFlags are the flags of commands that become the owner of a root.
-type ownFlags struct{ takeover bool }
+type ownFlags struct {
+	takeover    bool
+	compression statefile.Compression
+}
 
 func (f *ownFlags) bind(flags *flag.FlagSet) {
 	flags.BoolVar(&f.takeover, "takeover", false, "take the root from a run that holds it; needed too where the store has no locks and nobody can tell\nwhether a run lives: that run ends before its next commit")
+	flags.Func("compression", "compress the state files that are written: `C` is none, s2 or zstd; default none.\nWhoever reads them needs not be told", func(s string) (err error) {
+		f.compression, err = statefile.ParseCompression(s)
+		return err
+	})
 }
 
 // own makes this process the owner of a root, as a run of a job that has the
@@ -74,6 +82,7 @@ func (c *call) config(store vfs.Store, f ownFlags, meta *checkpoint.Metadata) (c
 		Takeover: checkpoint.TakeoverNever,
 		Notice:   func(n checkpoint.Notice) { c.note("%s", n.Text) },
 	}
+	cfg.Options.Compression = f.compression
 	if f.takeover {
 		cfg.Takeover = checkpoint.TakeoverForce
 	}

@@ -197,7 +197,7 @@ func (c *call) writeSnapshots(ctx context.Context, r *verifier, steps []repairSt
 		if steps[i].Action != "snapshot" {
 			continue
 		}
-		if err := writeSnapshot(ctx, session, &steps[i]); err != nil {
+		if err := writeSnapshot(ctx, session, &steps[i], own.compression); err != nil {
 			return err
 		}
 	}
@@ -205,7 +205,7 @@ func (c *call) writeSnapshots(ctx context.Context, r *verifier, steps []repairSt
 }
 
 // writeSnapshot writes a snapshot of the newest version of a partition.
-func writeSnapshot(ctx context.Context, session *checkpoint.Session, s *repairStep) error {
+func writeSnapshot(ctx context.Context, session *checkpoint.Session, s *repairStep, how statefile.Compression) error {
 	commit := session.Start().Commit
 	var rows []checkpoint.Row
 	err := checkpoint.ReadRows(ctx, session.Root(), s.op.Number, s.Partition, commit.Epoch, nil, func(r checkpoint.Row) error {
@@ -216,7 +216,7 @@ func writeSnapshot(ctx context.Context, session *checkpoint.Session, s *repairSt
 		return err
 	}
 	name := checkpoint.StateName{Number: s.op.Number, Layout: s.op.Layout, Part: s.Partition, Version: commit.Epoch, Term: session.Term(), Kind: statefile.Snapshot}
-	info := statefile.Info{Kind: statefile.Snapshot, Operator: s.op.Name, Partition: s.Partition, Version: int64(commit.Epoch), BatchTime: commit.Time,
+	info := statefile.Info{Kind: statefile.Snapshot, Compression: how, Operator: s.op.Name, Partition: s.Partition, Version: int64(commit.Epoch), BatchTime: commit.Time,
 		Deadlines: s.op.Deadlines, KeyCodec: s.op.KeyCodec, StateCodec: s.op.StateCodec, Chain: commit.Operator(s.op.Number).Partitions[s.Partition].Chain}
 	var enc statefile.RawEncoder
 	err = session.Put(ctx, name.String(), func(w io.Writer) error {
