@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -75,10 +76,18 @@ type NoStartError struct {
 	// were passed over.
 	Floor uint64
 	Bad   []string
+	// Next is the version of the first snapshot after Version, 0 if there is none.
+	// Partitions take their snapshots at different versions, so the floor may lie
+	// below the first one of some partition, and nothing is damaged then.
+	Next uint64
 }
 
 // Error names all of it and the next step.
 func (e *NoStartError) Error() string {
+	if len(e.Bad) == 0 && e.Next > 0 {
+		return fmt.Sprintf("%v: operator %q, partition %d, version %d: versions from %d on are kept, but in %s the first snapshot is of version %d: read that or a newer one",
+			ErrNoStart, e.Operator, e.Partition, e.Version, e.Floor, e.Folder, e.Next)
+	}
 	bad := fmt.Sprintf("its folder %s has no snapshot from there on: restore the first one", e.Folder)
 	if len(e.Bad) > 0 {
 		bad = fmt.Sprintf("bad snapshots: %q: restore one of them", e.Bad)
@@ -141,8 +150,7 @@ func (r *Root) Files(ctx context.Context, number, part int, n uint64, bad ...str
 			break
 		}
 		if v-1 < floor {
-			return nil, &NoStartError{Operator: op.Name, Partition: part, Version: n,
-				Folder: StateFolder(op.Number, op.Layout, part), Floor: floor, Bad: bad}
+			return nil, r.noStart(ctx, op, part, n, bad)
 		}
 	}
 	slices.Reverse(f.Deltas)
@@ -154,6 +162,21 @@ func (r *Root) Files(ctx context.Context, number, part int, n uint64, bad ...str
 		f.Deltas[i].Prev, prev = prev, f.Deltas[i].Chain
 	}
 	return f, nil
+}
+
+// noStart is the error of a version that cannot be loaded.
+func (r *Root) noStart(ctx context.Context, op *Operator, part int, n uint64, bad []string) error {
+	e := &NoStartError{Operator: op.Name, Partition: part, Version: n, Folder: StateFolder(op.Number, op.Layout, part), Floor: r.floor(), Bad: bad}
+	later, err := r.snapshots(ctx, op, part, math.MaxUint64, bad)
+	if err != nil {
+		return err
+	}
+	for _, s := range later { // the newest first
+		if s.Version > n {
+			e.Next = s.Version
+		}
+	}
+	return e
 }
 
 // entry is what a commit says of a partition, with its batch time.

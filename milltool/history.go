@@ -91,7 +91,7 @@ func (v *view) walk(ctx context.Context, at versionFlag, name, text string) ([]h
 	if err != nil {
 		return nil, err
 	}
-	oldest, err := v.oldest(ctx)
+	oldest, err := v.begins(ctx, newest, name, text)
 	if err != nil {
 		return nil, err
 	}
@@ -126,6 +126,53 @@ func (v *view) walk(ctx context.Context, at versionFlag, name, text string) ([]h
 		return nil, missing
 	}
 	return rows, nil
+}
+
+// begins gives the version that the history of a key begins with: the oldest one that
+// is kept, or the first snapshot of the key's partition after it.
+func (v *view) begins(ctx context.Context, newest *checkpoint.Commit, name, text string) (uint64, error) {
+	oldest, err := v.oldest(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for {
+		next, err := v.startsAfter(ctx, oldest, name, text)
+		if err != nil || next == 0 || next > newest.Epoch {
+			return oldest, err
+		}
+		oldest = next
+	}
+}
+
+// startsAfter gives the first snapshot after a version of a key's partitions, if one of
+// them cannot be read in it; 0 if all can be, or if there are none.
+func (v *view) startsAfter(ctx context.Context, n uint64, name, text string) (next uint64, err error) {
+	commit, err := v.root.Commit(ctx, n)
+	if err != nil {
+		return 0, err
+	}
+	op, err := v.operator(ctx, commit, name)
+	if none := (*noOperatorError)(nil); errors.As(err, &none) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	key, err := keyOf(op, text)
+	if err != nil {
+		return 0, err
+	}
+	for _, part := range places(op, key) {
+		_, err := v.root.Files(ctx, op.Number, part, n)
+		var none *checkpoint.NoStartError
+		switch {
+		case errors.As(err, &none) && none.Next > 0:
+			next = max(next, none.Next)
+		case err != nil:
+			return 0, err
+		}
+	}
+	return next, nil
 }
 
 // walker holds a key as the version before has it.

@@ -100,5 +100,5 @@ type pendingError struct {
 
 // Error says what to do.
 func (e *pendingError) Error() string {
-	return fmt.Sprintf("epoch %d is planned in %s and not committed, and only the job can compute it: start the job once, stop it, and try again", e.epoch, e.dir)
+	return fmt.Sprintf("epoch %d is planned in %s and not committed, and only the job can compute it: stop the job if it runs, else start it once and stop it, and try again", e.epoch, e.dir)
 }

@@ -3,6 +3,7 @@ package milltool
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"slices"
 
 	"github.com/statemill/statemill/checkpoint"
@@ -142,16 +143,36 @@ func (p *partCheck) step(ctx context.Context, s step, first bool) error {
 // load reads a version that does not begin here, from what it starts with.
 func (p *partCheck) load(ctx context.Context, s step) error {
 	n := s.commit.Epoch
-	rows := map[string]held{}
-	err := checkpoint.ReadRows(ctx, p.root, s.op.Number, p.part, n, nil, func(r checkpoint.Row) error {
-		rows[string(r.Key)] = held{string(r.State), r.HasState, r.Time}
-		return nil
-	})
+	rows, err := p.loadFrom(ctx, p.root, s)
+	if errors.Is(err, fs.ErrNotExist) {
+		// A running job may have let older versions go since: what this one starts
+		// from is to be judged by the floor of now.
+		fresh := checkpoint.OpenRoot(p.store)
+		if now, nerr := fresh.Newest(ctx); nerr == nil && now != nil && now.Floor > p.oldest {
+			rows, err = p.loadFrom(ctx, fresh, s)
+		}
+	}
 	if err == nil {
 		p.rows = rows
 		return nil
 	}
-	return p.missing(ctx, checkpoint.StateFolder(s.op.Number, s.op.Layout, p.part), n, err)
+	folder := checkpoint.StateFolder(s.op.Number, s.op.Layout, p.part)
+	var none *checkpoint.NoStartError
+	if errors.As(err, &none) && len(none.Bad) == 0 && none.Next > 0 {
+		p.found(note, folder, "versions before %d cannot be read: its first snapshot is of that one", none.Next)
+		return nil
+	}
+	return p.missing(ctx, folder, n, err)
+}
+
+// loadFrom reads the rows of a version.
+func (p *partCheck) loadFrom(ctx context.Context, root *checkpoint.Root, s step) (map[string]held, error) {
+	rows := map[string]held{}
+	err := checkpoint.ReadRows(ctx, root, s.op.Number, p.part, s.commit.Epoch, nil, func(r checkpoint.Row) error {
+		rows[string(r.Key)] = held{string(r.State), r.HasState, r.Time}
+		return nil
+	})
+	return rows, err
 }
 
 // apply takes the version's file.

@@ -41,6 +41,7 @@ func versionsCommand() command {
 		name: "versions", args: []string{"DIR"},
 		short: "list the versions that are kept",
 		long: `Lists the epochs that the root keeps, oldest first: each is a version that get, dump, diff and history can read.
+(Partitions take their snapshots at different versions: the first ones may lie before the first snapshot of a partition.)
 A batch read records; a change changed the number of partitions, a stored type or the set of operators.
 DELTA is the length of the files of what the version changed, SNAPS how many partitions have a snapshot of it
 (or a base: a delta that holds everything), and F the oldest version that was kept when it was committed.
