@@ -52,6 +52,10 @@ type fakeLog struct {
 func newFake(t *testing.T) *fakeBroker {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
+	return newFakeOn(t, l)
+}
+
+func newFakeOn(t *testing.T, l net.Listener) *fakeBroker {
 	b := &fakeBroker{t: t, listener: l, logs: map[TopicPartition]*fakeLog{}, ids: map[string]byte{}, conns: map[net.Conn]bool{}, writes: newFakeWrites()}
 	b.wait.Add(1)
 	go func() {

@@ -14,6 +14,7 @@ import (
 	"github.com/statemill/statemill/dstream"
 	"github.com/statemill/statemill/kafka"
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -153,12 +154,30 @@ func (r *rig) bounds(ctx context.Context, topic string) map[int32]int64 {
 }
 
 // listOffsets asks for the offsets at a time, -2 for the first and -1 for the last
-// stable one.
+// stable one, until all partitions have leaders that tell.
 func (r *rig) listOffsets(ctx context.Context, topic string, at int64) map[int32]int64 {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		offsets, err := r.tryOffsets(ctx, topic, at)
+		if err == nil {
+			return offsets
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			require.NoError(r, err)
+		}
+	}
+}
+
+func (r *rig) tryOffsets(ctx context.Context, topic string, at int64) (map[int32]int64, error) {
 	m := kmsg.NewPtrMetadataRequest()
 	m.Topics = []kmsg.MetadataRequestTopic{{Topic: &topic}}
 	a, err := m.RequestWith(ctx, r.admin)
-	require.NoError(r, err)
+	if err != nil {
+		return nil, err
+	}
 	q := kmsg.NewPtrListOffsetsRequest()
 	q.IsolationLevel = 1
 	t := kmsg.NewListOffsetsRequestTopic()
@@ -171,13 +190,17 @@ func (r *rig) listOffsets(ctx context.Context, topic string, at int64) map[int32
 	q.Topics = append(q.Topics, t)
 	offsets := map[int32]int64{}
 	for _, shard := range r.admin.RequestSharded(ctx, q) {
-		require.NoError(r, shard.Err)
+		if shard.Err != nil {
+			return nil, shard.Err
+		}
 		for _, t := range shard.Resp.(*kmsg.ListOffsetsResponse).Topics {
 			for _, p := range t.Partitions {
-				require.Zero(r, p.ErrorCode)
+				if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+					return nil, err
+				}
 				offsets[p.Partition] = p.Offset
 			}
 		}
 	}
-	return offsets
+	return offsets, nil
 }

@@ -101,15 +101,31 @@ func (r *rig) create(name string, partitions int, configs ...string) error {
 }
 
 // expire removes what lies before an offset of partition 0, as retention does.
-func (r *rig) expire(topic string, before int64) {
+func (r *rig) expire(topic string, before int64) { r.expireIn(topic, 0, before) }
+
+// expireIn tries until the partition's leader has done it.
+func (r *rig) expireIn(topic string, partition int32, before int64) {
 	q := kmsg.NewPtrDeleteRecordsRequest()
 	q.TimeoutMillis = 30_000
 	p := kmsg.NewDeleteRecordsRequestTopicPartition()
-	p.Offset = before
+	p.Partition, p.Offset = partition, before
 	q.Topics = []kmsg.DeleteRecordsRequestTopic{{Topic: topic, Partitions: []kmsg.DeleteRecordsRequestTopicPartition{p}}}
-	answer, err := q.RequestWith(r.ctx, r.admin)
-	require.NoError(r, err)
-	require.NoError(r, kerr.ErrorForCode(answer.Topics[0].Partitions[0].ErrorCode))
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		answer, err := q.RequestWith(r.ctx, r.admin)
+		if err == nil {
+			err = kerr.ErrorForCode(answer.Topics[0].Partitions[0].ErrorCode)
+		}
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-r.ctx.Done():
+			require.NoError(r, err)
+		}
+	}
 }
 
 // produce writes the records, each in its Partition, and waits for them.

@@ -57,6 +57,43 @@ func (e Error) Retriable() bool {
 	return e == -1
 }
 
+// requestName names a request as Kafka's documents do.
+func requestName(key int16) string {
+	switch key {
+	case keyProduce:
+		return "Produce"
+	case keyFetch:
+		return "Fetch"
+	case keyListOffsets:
+		return "ListOffsets"
+	case keyMetadata:
+		return "Metadata"
+	case keyOffsetCommit:
+		return "OffsetCommit"
+	case keyOffsetFetch:
+		return "OffsetFetch"
+	case keyFindCoordinator:
+		return "FindCoordinator"
+	case keyListGroups:
+		return "ListGroups"
+	case keyAPIVersions:
+		return "ApiVersions"
+	case keyInitProducerID:
+		return "InitProducerId"
+	case keyEpochEnd:
+		return "OffsetForLeaderEpoch"
+	case keyAddPartitions:
+		return "AddPartitionsToTxn"
+	case keyAddOffsets:
+		return "AddOffsetsToTxn"
+	case keyEndTxn:
+		return "EndTxn"
+	case keyTxnOffsetCommit:
+		return "TxnOffsetCommit"
+	}
+	return fmt.Sprintf("request %d", key)
+}
+
 // AlienError is a server that does not speak Kafka's protocol.
 type AlienError struct {
 	Addr string

@@ -13,6 +13,7 @@ import (
 
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/statemill/statemill/internal/clock"
+	"github.com/statemill/statemill/internal/sabotage"
 )
 
 // The request kinds.
@@ -43,8 +44,9 @@ type Conn struct {
 	owner    io.Closer // kafka-go's connection around net
 	versions map[int16][2]int16
 	request  []byte
-	last     int32 // correlation id of the last request
-	expect   int   // bytes that were asked for, and are allocated at once
+	last     int32  // correlation id of the last request
+	doing    string // the name of the request that is under way
+	expect   int    // bytes that were asked for, and are allocated at once
 	broken   bool
 }
 
@@ -137,6 +139,9 @@ func (c *Conn) ended(ctx context.Context, err error) error {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		err = &silence{c.addr, c.timeout}
 	}
+	if c.doing != "" {
+		return fmt.Errorf("broker %s: %s: %w", c.addr, c.doing, err)
+	}
 	return fmt.Errorf("broker %s: %w", c.addr, err)
 }
 
@@ -182,6 +187,8 @@ func appendText(b []byte, s string) []byte {
 func (c *Conn) call(ctx context.Context, request []byte, most int) ([]byte, error) {
 	expect := max(c.expect, atOnce)
 	c.request, c.expect = request, 0
+	c.doing = requestName(int16(binary.BigEndian.Uint16(request[4:])))
+	defer func() { c.doing = "" }()
 	binary.BigEndian.PutUint32(request, uint32(len(request)-4))
 	if err := ctx.Err(); err != nil {
 		return nil, c.ended(ctx, err) // nothing was sent: the connection is good
@@ -256,6 +263,9 @@ func (c *Conn) body(ctx context.Context, size, expect int) ([]byte, error) {
 // more gives the broker another timeout. The context's end wins: it may have set
 // its own deadline just before.
 func (c *Conn) more(ctx context.Context) error {
+	if sabotage.On("answer-without-deadline") {
+		return c.net.SetDeadline(time.Time{})
+	}
 	if err := c.net.SetDeadline(clock.System().Now().Add(c.timeout)); err != nil {
 		return err
 	}

@@ -231,7 +231,10 @@ func TestVersionsNotSpoken(t *testing.T) {
 		c, _ := talking(1000, 0, nil)
 		_, err := x.do(t.Context(), c)
 		require.ErrorContains(t, err, name)
+		require.Equal(t, name, requestName(x.key))
 	}
+	require.Equal(t, "ApiVersions", requestName(keyAPIVersions))
+	require.Equal(t, "request 99", requestName(99))
 	c, _ := talking(keyEpochEnd, 3, nil)
 	require.True(t, c.TellsEpochs())
 	c, _ = talking(keyEpochEnd, 2, nil) // only brokers may ask

@@ -255,7 +255,7 @@ func TestSilence(t *testing.T) {
 	c := speaking(t, 5)
 	c.timeout = 10 * time.Millisecond
 	_, err := c.Metadata(t.Context(), nil)
-	require.ErrorContains(t, err, "broker test:1: no answer within 10ms")
+	require.ErrorContains(t, err, "broker test:1: Metadata: no answer within 10ms")
 	var silent interface{ Timeout() bool }
 	require.True(t, errors.As(err, &silent) && silent.Timeout())
 	require.True(t, c.Broken())
