@@ -73,6 +73,25 @@ func WithInitialRate(recordsPerSecond float64) ContextOption {
 	}
 }
 
+// WithMaxBytesPerBatch caps the bytes that a batch takes from each source, from the
+// first batch on; what counts as a record's bytes is for the source to say. They are
+// shared as records are. One record always goes, however large. Kafka has a cap of its
+// own beside it (kafka.MaxBatchBytes), and judges sizes. Default Unlimited. 0 is
+// refused: say Unlimited.
+func WithMaxBytesPerBatch(n int64) ContextOption {
+	return option("WithMaxBytesPerBatch", func(c *config) error {
+		switch {
+		case n == Unlimited:
+			c.maxBytes = 0
+		case n < 1:
+			return fmt.Errorf("%d bytes per batch: want at least 1, or dstream.Unlimited", n)
+		default:
+			c.maxBytes = n
+		}
+		return nil
+	})
+}
+
 // rateFaults finds an initial rate that nothing uses.
 func (ssc *StreamingContext) rateFaults() []*Fault {
 	c := &ssc.cfg

@@ -100,6 +100,7 @@ func (r *run) report() Progress {
 	p.SchedulingDelay = e.began.Sub(e.batch.Time)
 	p.ProcessingDelay = e.lap.Sub(e.began)
 	p.TotalDelay = p.SchedulingDelay + p.ProcessingDelay
+	r.exec.troubles.forget()
 	for i, in := range r.inputs {
 		in.pressure.batchDone(e.lap, p.Sources[i].InputRows, p.ProcessingDelay, p.SchedulingDelay)
 	}

@@ -152,6 +152,7 @@ func (ssc *StreamingContext) validate(at string) error {
 	faults = append(faults, ssc.recordFaults()...)
 	faults = append(faults, ssc.endFaults(at)...)
 	faults = append(faults, ssc.rateFaults()...)
+	faults = append(faults, ssc.sourceFaults()...)
 	if len(faults) == 0 {
 		return nil
 	}

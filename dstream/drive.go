@@ -26,6 +26,7 @@ func (r *run) drive() {
 			r.handle(a, results)
 		}
 	}()
+	stopWatching := r.watchSources()
 	err, returned := error(nil), false
 	defer func() { // deferred, as a listener may end this goroutine
 		if !returned {
@@ -33,6 +34,7 @@ func (r *run) drive() {
 		}
 		close(work)
 		<-joined
+		stopWatching()
 		r.finish(err)
 	}()
 	for started := false; ; started = true {
@@ -77,7 +79,7 @@ func phaseOf(k core.ActionKind) string {
 // operators' newest versions stay readable as long as the context is held.
 func (r *run) finish(err error) {
 	r.end()
-	cerr := errors.Join(r.endLife(), r.tellEvents()) // receivers have stopped
+	cerr := errors.Join(r.endLife(), r.tellEvents(), r.tellSources()) // receivers have stopped
 	r.mu.Lock()
 	r.finished = true
 	r.mu.Unlock()
@@ -273,7 +275,7 @@ func (r *run) changeDue() bool { return r.durable != nil && r.durable.change && 
 
 // tellAll tells the listeners what has come up beside the batches.
 func (r *run) tellAll() error {
-	err := r.tellEvents()
+	err := errors.Join(r.tellEvents(), r.tellSources())
 	if r.durable != nil {
 		err = errors.Join(err, r.durable.tellNotices())
 	}

@@ -82,6 +82,9 @@ const mostNotices = 1000
 
 // notice keeps a notice until the driver tells it.
 func (d *durable) notice(n Notice) {
+	if n.Kind == checkpoint.NoticeRetry {
+		d.r.exec.troubles.failed("checkpoint", d.r.clock.Now(), n.Err)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.notices) < mostNotices {

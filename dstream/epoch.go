@@ -36,6 +36,7 @@ func (r *run) begin(b core.Batch) {
 		batch: batch, b: newBatchRun(r, r.hard, batch), began: now, lap: now, prev: b.Prev,
 		progress: Progress{Batch: batch, Redo: b.Redo, Interval: r.ssc.cfg.interval},
 	}
+	r.exec.troubles.forget()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last = batch
@@ -55,12 +56,12 @@ func (r *run) plan() (name string, err error) {
 	ctx, cancel := context.WithCancel(r.hard)
 	defer cancel()
 	defer context.AfterFunc(r.soft, cancel)()
-	limits := source.Limits{Records: r.ssc.cfg.maxRecords, PerPartition: r.ssc.cfg.perPartition(), Epoch: batch.Epoch}
+	limits := source.Limits{Records: r.ssc.cfg.maxRecords, PerPartition: r.ssc.cfg.perPartition(), Bytes: r.ssc.cfg.maxBytes, Epoch: batch.Epoch}
 	for _, in := range r.inputs {
 		attempt := 0
 		in.retries = 0
 		limits := in.pressure.bound(limits, r.ssc.cfg.interval)
-		in.limit, in.rate = limits.Records, in.pressure.inForce()
+		in.limit, in.limitBytes, in.rate = limits.Records, limits.Bytes, in.pressure.inForce()
 		err := r.retry(ctx, in, func() error {
 			if r.harness != nil {
 				attempt++

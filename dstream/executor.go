@@ -27,6 +27,7 @@ type executor struct {
 	pools    *rdd.Pools
 	hard     context.Context // its end aborts all tasks
 	tally    *tally
+	troubles *troubles // shared, as tally
 	counting *counting // nil without counters
 }
 
@@ -147,6 +148,7 @@ func (e *executor) attempts(ctx context.Context, name string, worker, partition 
 	var pause backoff
 	var bad badRecords
 	failures, guarded := 0, false
+	what := fmt.Sprintf("%s partition %d", name, partition)
 	for attempt := 0; ; attempt++ {
 		t := &rdd.Task{Ctx: ctx, Name: name, Partition: partition, Attempt: attempt, Worker: worker, Pools: e.pools}
 		if !sabotage.On("letters-of-failed-attempt") {
@@ -158,6 +160,9 @@ func (e *executor) attempts(ctx context.Context, name string, worker, partition 
 		err := e.attempt(t, task)
 		if err == nil {
 			e.tally.leave(&bad, scope)
+			if attempt > 0 {
+				e.troubles.passed(what)
+			}
 			return nil
 		}
 		if t.Canceled(err) {
@@ -167,12 +172,14 @@ func (e *executor) attempts(ctx context.Context, name string, worker, partition 
 		var record *rdd.RecordError
 		switch {
 		case errors.As(err, &read):
+			e.troubles.failed(what, e.clock.Now(), err)
 			if permanent(err) || !pause.wait(ctx, e.clock, e.ioRetry, e.retryNow) {
 				return err
 			}
 			e.tally.retry(read.Source)
 		case failures < e.retries:
 			failures++
+			e.troubles.failed(what, e.clock.Now(), err)
 		case e.rules != nil && e.rules.guards && !guarded && errors.As(err, &record):
 			guarded = true
 		default:

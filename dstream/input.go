@@ -37,17 +37,34 @@ type input struct {
 	positions map[string]position // of committed epochs
 
 	// Of the running epoch.
-	plan    source.Plan
-	reads   []rangeRead
-	retries int64
-	limit   int64   // records that the plan could have, 0: no limit
-	rate    float64 // by which backpressure bound the plan, 0: it did not
+	plan       source.Plan
+	reads      []rangeRead
+	retries    int64
+	limit      int64   // records that the plan could have, 0: no limit
+	limitBytes int64   // the same of bytes
+	rate       float64 // by which backpressure bound the plan, 0: it did not
 
-	pressure *pressure // nil without backpressure
+	pressure  *pressure // nil without backpressure
+	reporting reporting // shared
 }
 
 // rangeRead is what the last successful read of a range found.
 type rangeRead struct{ rows, duplicates, gaps int64 }
+
+// sourceFaults finds what sources can tell of their settings before they are opened.
+func (ssc *StreamingContext) sourceFaults() (faults []*Fault) {
+	for _, n := range ssc.nodes {
+		if n.src == nil {
+			continue
+		}
+		if v, ok := n.src.src.(source.Validator); ok {
+			if _, err := call(n.label(), func() (struct{}, error) { return struct{}{}, v.Validate() }); err != nil {
+				faults = append(faults, &Fault{Caller: n.caller, Call: "dstream." + n.kind, Err: err})
+			}
+		}
+	}
+	return faults
+}
 
 func newInput(n *node, src planner) *input {
 	return &input{node: n, src: src, positions: map[string]position{}}
@@ -110,13 +127,19 @@ func (in *input) commit() {
 
 // progress sums up what the batch read.
 func (in *input) progress() SourceProgress {
-	p := SourceProgress{Name: in.name(), Retries: in.retries, Limit: in.limit, Rate: in.rate, Ranges: make([]RangeProgress, len(in.plan.Ranges))}
+	p := SourceProgress{Name: in.name(), Retries: in.retries, Limit: in.limit, LimitBytes: in.limitBytes, Rate: in.rate, Ranges: make([]RangeProgress, len(in.plan.Ranges))}
 	for i, r := range in.plan.Ranges {
 		got := in.reads[i]
 		p.InputRows += got.rows
 		p.Duplicates += got.duplicates
 		p.Gaps += got.gaps
 		p.Ranges[i] = RangeProgress{Partition: r.Partition, From: r.From, Until: r.Until, InputRows: got.rows}
+	}
+	if sparse, ok := in.src.(source.Sparse); ok && sparse.Sparse() {
+		p.Gaps = 0 // they say nothing
+	}
+	if r, ok := in.ask(); ok && !sabotage.On("lag-not-told") {
+		p.tells(r)
 	}
 	return p
 }

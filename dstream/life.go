@@ -85,6 +85,10 @@ func (r *run) openSource(ctx context.Context, in *input, plans func(source strin
 		return fmt.Errorf("open: %w", &ReadError{Source: in.name(), Err: err})
 	}
 	in.opened = true
+	in.opens()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.openedAt = r.clock.Now()
 	return nil
 }
 

@@ -19,7 +19,8 @@ type Clock = clock.Clock
 // reported together with those of the graph, by Validate, Start and Run.
 type ContextOption func(*config)
 
-// Unlimited says in words that WithMaxRecordsPerBatch shall set no limit.
+// Unlimited says in words that WithMaxRecordsPerBatch, WithMaxBytesPerBatch or
+// WithMaxLag shall set no limit.
 const Unlimited int64 = -1
 
 // The defaults of options.
@@ -38,8 +39,11 @@ type config struct {
 	taskRetries       int
 	policy            RecordPolicy
 	policySet         bool
-	maxBad            *maxBad // nil: no limit
-	maxRecords        int64   // 0: no limit
+	maxBad            *maxBad       // nil: no limit
+	maxRecords        int64         // 0: no limit
+	maxBytes          int64         // 0: no limit
+	maxDelay          time.Duration // 0: see greatestDelay
+	maxLag            int64         // 0: no limit
 	maxRate           float64
 	backpressure      *rates.Config // nil: none
 	initialRate       float64

@@ -88,6 +88,7 @@ func (r *run) whole(o *output) (done OutputProgress, err error) {
 		if err == nil || r.hard.Err() != nil {
 			break
 		}
+		r.exec.troubles.failed("output "+done.Name, r.clock.Now(), err)
 		lerr := r.listen(func(l *Listener) {
 			if l.OutputFailed != nil {
 				l.OutputFailed(b, done.Name, err)
@@ -96,6 +97,9 @@ func (r *run) whole(o *output) (done OutputProgress, err error) {
 		if err = errors.Join(err, lerr); lerr != nil || done.Attempts > r.ssc.cfg.taskRetries {
 			break
 		}
+	}
+	if err == nil {
+		r.exec.troubles.passed("output " + done.Name)
 	}
 	done.Duration = r.clock.Now().Sub(began)
 	if err != nil && r.hard.Err() != nil {

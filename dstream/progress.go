@@ -3,6 +3,7 @@ package dstream
 import (
 	"time"
 
+	"github.com/statemill/statemill/source"
 	"github.com/statemill/statemill/staterdd"
 )
 
@@ -23,6 +24,11 @@ type Listener struct {
 	// Notice: something about the checkpoint that a user should know, such as a
 	// migration, a bad snapshot that was passed over, or retries.
 	Notice func(Notice)
+	// SourceNotice: something that a source wants a user to know, such as partitions
+	// that are new, reads that have stalled, records that are lost; the text is the
+	// source's name. Each is told once, in the order of the source, within a second, in
+	// the middle of a batch too.
+	SourceNotice func(string, source.Notice)
 	// StateMemoryHigh: states take more than four fifths of WithStateMemoryLimit.
 	StateMemoryHigh func(StateMemory)
 	// BatchRedone: the batch that begins was planned by an earlier run, which did
@@ -120,7 +126,10 @@ type SourceProgress struct {
 	Rate float64
 	// Limit is the most records that the plan could have, by Rate and
 	// WithMaxRecordsPerBatch; 0: no limit, or planned by an earlier run.
-	Limit      int64
+	Limit int64
+	// LimitBytes is the most bytes that it could have (WithMaxBytesPerBatch); 0 as in
+	// Limit.
+	LimitBytes int64
 	Ranges     []RangeProgress
 	Duplicates int64 // records below the expected offset, dropped
 	Gaps       int64 // offsets that no record had
@@ -128,6 +137,16 @@ type SourceProgress struct {
 	// DeadLetters are the letters of the source's DeadLetters and ForeachDeadLetter.
 	DeadLetters int64
 	Retries     int64 // failed plans and reads that were tried again
+
+	// Reports: the source tells of itself (source.Reporter). What follows, and what the
+	// ranges have from End on, is what it told right after the commit, and zero
+	// otherwise.
+	Reports bool
+	Lag     int64 // records (offsets) that wait, as far as is known
+	// Counters count since the source was opened, by name: of Kafka, lost_records and
+	// lost_topics are what ContinueOnLoss has passed over.
+	Counters map[string]int64
+	Warnings []string // what is wrong
 }
 
 // RangeProgress is what a batch read of one source partition: [From, Until).
@@ -135,6 +154,13 @@ type RangeProgress struct {
 	Partition   string
 	From, Until int64
 	InputRows   int64
+
+	End int64 // behind the last record that the source knows of
+	Lag int64 // records (offsets) from what is committed up to End
+	// LastProgress is when a read last moved forward, or found nothing left to read.
+	LastProgress time.Time
+	Waiting      time.Duration // for which a read has been waiting for the source
+	Stalled      bool          // for too long
 }
 
 // OperatorProgress is one stateful operator's part of a batch.

@@ -2,6 +2,7 @@ package dstream
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 )
 
@@ -24,8 +25,10 @@ import (
 //     skipped: those that are not 0). Spark's times of single operators are not
 //     measured, and left out
 //   - sources: description, startOffset, endOffset (both by partition),
-//     numInputRows, both rates, metrics (rate, limit, duplicates, gaps, skipped,
-//     deadLetters, retries: those that are not 0)
+//     numInputRows, both rates, metrics (rate, limit, limitBytes, duplicates, gaps,
+//     skipped, deadLetters, retries: those that are not 0). Of a source that reports
+//     also latestOffset, lag and lastProgress (by partition), stalled (partitions),
+//     warnings, and in metrics its counters and min-, max- and avgOffsetsBehindLatest
 //   - outputs: name, kind, attempts, durationMs
 //   - observedMetrics: the counters, by name, each with added and total
 //   - checkpoint: the fields of CheckpointProgress; left out without one
@@ -56,11 +59,12 @@ func (p Progress) MarshalJSON() ([]byte, error) {
 	}
 	for _, s := range p.Sources {
 		j := sourceJSON{Description: s.Name, Start: map[string]int64{}, End: map[string]int64{}, ratesJSON: ratesOf(s.InputRows, &p),
-			Metrics: notZero(map[string]float64{"rate": s.Rate, "limit": float64(s.Limit), "duplicates": float64(s.Duplicates),
+			Metrics: notZero(map[string]float64{"rate": s.Rate, "limit": float64(s.Limit), "limitBytes": float64(s.LimitBytes), "duplicates": float64(s.Duplicates),
 				"gaps": float64(s.Gaps), "skipped": float64(s.Skipped), "deadLetters": float64(s.DeadLetters), "retries": float64(s.Retries)})}
 		for _, r := range s.Ranges {
 			j.Start[r.Partition], j.End[r.Partition] = r.From, r.Until
 		}
+		j.reports(&s)
 		out.Sources = append(out.Sources, j)
 	}
 	for _, o := range p.Outputs {
@@ -134,6 +138,39 @@ type sourceJSON struct {
 	End         map[string]int64 `json:"endOffset"`
 	ratesJSON
 	Metrics map[string]float64 `json:"metrics,omitempty"`
+
+	// Of a source that reports.
+	Latest   map[string]int64     `json:"latestOffset,omitempty"`
+	Lag      map[string]int64     `json:"lag,omitempty"`
+	Progress map[string]time.Time `json:"lastProgress,omitempty"`
+	Stalled  []string             `json:"stalled,omitempty"`
+	Warnings []string             `json:"warnings,omitempty"`
+}
+
+// reports fills in what the source told of itself.
+func (j *sourceJSON) reports(s *SourceProgress) {
+	if !s.Reports {
+		return
+	}
+	j.Warnings, j.Latest, j.Lag, j.Progress = s.Warnings, map[string]int64{}, map[string]int64{}, map[string]time.Time{}
+	least, most, sum := int64(math.MaxInt64), int64(0), int64(0)
+	for _, r := range s.Ranges {
+		j.Latest[r.Partition], j.Lag[r.Partition] = r.End, r.Lag
+		if !r.LastProgress.IsZero() {
+			j.Progress[r.Partition] = r.LastProgress.UTC()
+		}
+		if r.Stalled {
+			j.Stalled = append(j.Stalled, r.Partition)
+		}
+		least, most, sum = min(least, r.Lag), max(most, r.Lag), sum+r.Lag
+	}
+	for name, n := range s.Counters {
+		j.Metrics[name] = float64(n)
+	}
+	if n := len(s.Ranges); n > 0 {
+		j.Metrics["minOffsetsBehindLatest"], j.Metrics["maxOffsetsBehindLatest"] = float64(least), float64(most)
+		j.Metrics["avgOffsetsBehindLatest"] = float64(sum) / float64(n)
+	}
 }
 
 type outputJSON struct {

@@ -55,6 +55,7 @@ type run struct {
 	broken     error         // a roll-back that failed
 	cause      error         // why the run ends, for a listener that ends the driver
 
+	teller    teller
 	printing  sync.Mutex // one output writes at a time
 	listening sync.Mutex // one listener is called at a time
 
@@ -66,6 +67,7 @@ type run struct {
 	doing       map[string]int // outputs and listeners that run
 	latest      *Progress
 	ticks       core.Stats
+	openedAt    time.Time           // the sources
 	finished    bool                // nothing is remembered any more
 	events      []func(l *Listener) // what came up beside the batches and is yet to be told
 	skipsTold   int                 // of events, skipped ticks
@@ -93,7 +95,7 @@ func newRun(ssc *StreamingContext) *run {
 	r.exec = &executor{
 		workers: workers, retries: c.taskRetries, rules: ssc.recordRules(), ioRetry: c.ioRetry,
 		retryNow: c.harness != nil && c.harness.RetriesAtOnce(),
-		clock:    c.clock, pools: r.pools, hard: r.hard, tally: newTally(),
+		clock:    c.clock, pools: r.pools, hard: r.hard, tally: newTally(), troubles: new(troubles),
 	}
 	if len(ssc.counting.byName) > 0 {
 		r.exec.counting = ssc.counting
@@ -153,6 +155,7 @@ func (r *run) closeSources() error {
 		if in.opened {
 			in.opened = false
 			_, err := call(in.name(), func() (struct{}, error) { return struct{}{}, in.src.Close() })
+			in.closes()
 			if err != nil {
 				errs = append(errs, fmt.Errorf("dstream: close: %w", &ReadError{Source: in.name(), Err: err}))
 			}
@@ -168,8 +171,10 @@ func (r *run) retry(ctx context.Context, in *input, do func() error) error {
 	for {
 		_, err := call(in.name(), func() (struct{}, error) { return struct{}{}, do() })
 		if err == nil {
+			r.exec.troubles.passed(in.name())
 			return nil
 		}
+		r.exec.troubles.failed(in.name(), r.clock.Now(), err)
 		var read *ReadError
 		if !errors.As(err, &read) {
 			err = &ReadError{Source: in.name(), Err: err}

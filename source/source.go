@@ -119,6 +119,13 @@ type Bounded interface {
 	Done() bool
 }
 
+// Validator is offered by sources that can tell wrong settings without being opened,
+// so that they are told at the start together with all other faults of a job.
+type Validator interface {
+	// Validate gives what Open would say of the settings. It does no I/O.
+	Validate() error
+}
+
 // Locator is offered by sources that can say where a record stands, for messages.
 type Locator interface {
 	// Locate names the place of a record in words, such as a file and a byte.

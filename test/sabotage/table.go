@@ -90,6 +90,8 @@ var table = []Break{
 	{Name: "passed-window-lost", Package: "dstream", Test: "TestWindowsAreTheModel"},
 	{Name: "window-keeps-all", Package: "dstream", Test: "TestWindowsAreTheModel"},
 	{Name: "window-batches-lost", Package: "dstream", Test: "TestWindowsAreLaidOutAnew"},
+	{Name: "lag-not-told", Package: "dstream", Test: "TestSourceReportsInProgress"},
+	{Name: "notice-told-twice", Package: "dstream", Test: "TestSourceNotices"},
 	{Name: "position-goes-back", Package: "dstream", Test: "TestDuplicatesAndGaps"},
 	{Name: "remember-forgotten", Package: "dstream", Test: "TestRememberedBatchesPinStateOnlyForReaders/true"},
 	{Name: "seal-before-all", Package: "dstream", Test: "TestFailedOutputTakesStateBack"},
