@@ -98,6 +98,7 @@ var table = []Break{
 	{Name: "window-forgets", Package: "dstream", Test: "TestWindowsAreTheModel"},
 
 	{Name: "ahead-anywhere", Package: "kafka", Test: "TestReadAheadIsNoPlan"},
+	{Name: "answer-without-deadline", Package: "kafka", Test: "TestEveryRequestIsBounded"},
 	{Name: "bytes-not-capped", Package: "kafka", Test: "TestBytesAreCappedFromTheFirstBatchOn"},
 	{Name: "dead-letter-time-of-run", Package: "kafka", Test: "TestDeadLetterOfAnyRecord"},
 	{Name: "kafka-epoch-twice", Package: "test/kafka", Test: "TestSinkSuite/embedded/EpochsGoForward"},
