@@ -12,13 +12,13 @@ import (
 // Letter is a record that a function failed for, and why.
 type Letter[T any] struct {
 	// Record is the record as its source gave it. There is none where the call that
-	// failed was for no record of the batch: a key that timed out, or a row of a window
-	// that an earlier batch had read.
+	// failed was for no record of the batch: a key that timed out, a row that a stateful
+	// operator had emitted, or a row of a window that an earlier batch had read.
 	Record Option[T]
 	// Batch is the batch in which it failed: the same one if the batch is redone.
 	Batch Batch
 	// Source, Partition and Offset say where the record is from. Source is "" for a
-	// call without a record.
+	// call without a record: such letters come first, by operator, key and reason.
 	Source    string
 	Partition string
 	Offset    int64
@@ -128,7 +128,7 @@ func lettersOf[T any](b *batchRun, source *node) []Letter[T] {
 	out := []Letter[T]{}
 	for _, d := range b.letters[source] {
 		l := Letter[T]{
-			Batch: b.batch, Source: d.err.Stream, Partition: d.err.Partition, Offset: d.err.Offset,
+			Batch: b.batch, Source: d.from.Stream, Partition: d.from.Partition, Offset: d.from.Offset,
 			Operator: d.err.Operator, Key: d.err.Key, Err: d.err.Err,
 		}
 		if v, ok := d.record.(T); ok {
@@ -136,9 +136,6 @@ func lettersOf[T any](b *batchRun, source *node) []Letter[T] {
 		}
 		if d.row != nil {
 			l.Row = d.row
-		}
-		if d.err.Stream != source.label() { // such as a table's row
-			l.Source, l.Partition, l.Offset = "", "", 0
 		}
 		out = append(out, l)
 	}

@@ -20,6 +20,7 @@ type deadLetter struct {
 	record any   // nil: not at hand
 	row    any
 	err    *rdd.RecordError
+	from   rdd.Origin // zero for what no source gave, such as a stateful operator's output
 
 	// For an order that does not depend on the run.
 	key, reason string
@@ -29,7 +30,7 @@ type deadLetter struct {
 
 func (d *deadLetter) compare(e *deadLetter) int {
 	return cmp.Or(
-		cmp.Compare(d.err.Stream, e.err.Stream), cmp.Compare(d.err.Partition, e.err.Partition), cmp.Compare(d.err.Offset, e.err.Offset),
+		cmp.Compare(d.from.Stream, e.from.Stream), cmp.Compare(d.from.Partition, e.from.Partition), cmp.Compare(d.from.Offset, e.from.Offset),
 		cmp.Compare(d.err.Operator, e.err.Operator), cmp.Compare(d.key, e.key), cmp.Compare(d.reason, e.reason),
 		cmp.Compare(d.task, e.task), cmp.Compare(d.partition, e.partition),
 	)
@@ -149,8 +150,11 @@ func (k *recordRules) bad(b *badRecords, t *rdd.Task, row any, err *rdd.RecordEr
 		if err.Key != nil {
 			d.key = fmt.Sprint(err.Key)
 		}
-		if t.Record != nil && err.Stream == box.label() {
-			d.record, d.row = t.Record(), nil
+		if err.Stream == box.label() {
+			d.from = rdd.Origin{Stream: err.Stream, Partition: err.Partition, Offset: err.Offset}
+			if t.Record != nil {
+				d.record, d.row = t.Record(), nil
+			}
 		}
 		b.letters = append(b.letters, d)
 	default:
@@ -221,7 +225,7 @@ func (r *run) fetch(in *input, letters []*deadLetter) error {
 	for _, x := range in.plan.Ranges {
 		missing, last := map[int64][]*deadLetter{}, int64(-1)
 		for _, d := range letters {
-			e := d.err
+			e := d.from
 			if d.record == nil && d.box == in.node && e.Stream == in.name() && e.Partition == x.Partition && e.Offset >= x.From && e.Offset < x.Until {
 				missing[e.Offset] = append(missing[e.Offset], d)
 				last = max(last, e.Offset)

@@ -365,9 +365,9 @@ func TestLettersDoNotDependOnPartitions(t *testing.T) {
 				}
 				return dstream.KV(k, s.Get())
 			}).Named("sum").NumPartitions(parts))
-			dstream.Print(dstream.MapValues(mapped, func(n int) string {
-				if n%13 == 0 {
-					panic(fmt.Sprint(n, " is a multiple of 13"))
+			dstream.Print(dstream.Map(mapped, func(p dstream.Pair[int, int]) string {
+				if p.Value%13 == 0 {
+					panic(fmt.Sprint(p, " is a multiple of 13"))
 				}
 				return ""
 			}).Named("thirteen"), 1, dstream.Name("out"))

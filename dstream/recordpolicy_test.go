@@ -112,6 +112,32 @@ func TestPoliciesOfOneChain(t *testing.T) {
 	require.Equal(t, []any{"fails", int64(3)}, []any{at.Operator, at.Offset})
 }
 
+// Stateful operators have policies of their own, too.
+func TestPolicyOfStatefulOperator(t *testing.T) {
+	for name, op := range map[string]func(in *dstream.DStream[dstream.Pair[string, string]]){
+		"MapWithState": func(in *dstream.DStream[dstream.Pair[string, string]]) {
+			dstream.Print(dstream.MapWithState(in, dstream.FunctionErr(strict).Named("op")).OnError(dstream.Skip), 1)
+		},
+		"UpdateStateByKey": func(in *dstream.DStream[dstream.Pair[string, string]]) {
+			dstream.Print(dstream.UpdateStateByKey(in, func(vs []string, _ dstream.Option[int]) dstream.Option[int] {
+				for _, v := range vs {
+					must(v)
+				}
+				return dstream.Some(1)
+			}, dstream.Name("op")).OnError(dstream.Skip), 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, time.Second, func(c ssc) error {
+				op(dstream.MapPair(dstream.From(c, "in", newScript(1, []string{"a", "bad", "boom"})), func(s string) (string, string) { return s, s }))
+				return nil
+			}).start().tick(1)
+			require.Equal(t, map[string]int{"a": 1}, stateOf[string, int](r, "op"))
+			require.EqualValues(t, 2, r.last().SkippedRecords)
+		})
+	}
+}
+
 // Policies that cannot be followed are faults of the start, with their lines.
 func TestRecordPolicyFaults(t *testing.T) {
 	in := func(c ssc) *dstream.DStream[string] { return dstream.From(c, "in", newScript[string](1)) }
