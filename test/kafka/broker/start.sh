@@ -112,7 +112,8 @@ await() {
 	local node=$dir/node$1 end=$((SECONDS + ready)) why
 	until grep -q 'Kafka Server started' "$node/server.log" && ! is_free "${ports[$1 - 1]}"; do
 		why=
-		running "$node" >/dev/null || why="died"
+		# not by its command line, which a process that was just launched may not have yet
+		kill -0 "$(cat "$node/pid")" 2>/dev/null || why="died"
 		((SECONDS < end)) || why="was not ready in $ready s"
 		if [ -n "$why" ]; then
 			tail -n 30 "$node/server.log" >&2
