@@ -62,7 +62,8 @@
 // # What it does not do
 //
 // It joins no group and takes no position from one. It finds out that a topic was made
-// again by the topic's id, which brokers tell since Kafka 2.8; with older ones only where
-// the log is shorter than what was read. It reads the record
+// again by the topic's id, which brokers tell since Kafka 2.8; with older ones, since
+// Kafka 2.3, by leader epochs, if the old topic's leader had changed more often than the
+// new one's has, or where the log is shorter than what was read. It reads the record
 // format of Kafka 0.11 and later, from brokers of version 1.0 and later.
 package kafka

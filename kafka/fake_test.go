@@ -197,11 +197,11 @@ func (b *fakeBroker) serve(c net.Conn) bool {
 		answer = b.offsets(answer, version, code, q)
 	case 23:
 		answer = b.epochs(answer, code, q)
-	default:
-		answer = b.writes.answer(answer, key, code, q, b.listener.Addr().(*net.TCPAddr))
 	case 1:
 		b.fetches++
 		answer = b.fetch(answer, version, code, q)
+	default:
+		answer = b.writes.answer(answer, key, code, q, b.listener.Addr().(*net.TCPAddr))
 	}
 	b.mu.Unlock()
 	switch act {
