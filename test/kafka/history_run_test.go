@@ -74,7 +74,7 @@ func (h *history) run(steps []step) {
 		h.reap()
 		h.do(s)
 	}
-	h.await()
+	h.awaitAll()
 	for {
 		from := h.now.seen()
 		h.until("a last batch", func() bool { return h.now.seen() > from })
@@ -163,6 +163,13 @@ func (h *history) until(what string, done func() bool) {
 			h.Fatalf("%s does not come", what)
 		}
 	}
+}
+
+// awaitAll waits for what is in transactions too that have just ended. All brokers must
+// be up.
+func (h *history) awaitAll() {
+	require.NoError(h, h.settle(h.ctx))
+	h.await()
 }
 
 // await waits until all that is decided is durable.
@@ -310,9 +317,9 @@ func (h *history) wakeUp() {
 // lose stops the job, and retention takes some records that it has not read. The next
 // run says so and stops; one that may goes on behind them.
 func (h *history) lose(s step) {
-	h.await()
+	h.awaitAll()
 	for !h.stop() {
-		h.await()
+		h.awaitAll()
 	}
 	at, planned := h.positions()[fmt.Sprintf("%s-%d", h.in, s.partition)]
 	if !planned { // a partition that no run has seen begins where it begins
