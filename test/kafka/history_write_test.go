@@ -66,7 +66,8 @@ func (h *history) begin(s step) {
 	cl := h.client(kgo.TransactionalID(fmt.Sprintf("%s-producer%d", h.in, s.producer)), kgo.TransactionTimeout(5*time.Minute))
 	require.NoError(h, cl.BeginTransaction())
 	records := h.counted(s)
-	if s.data%3 == 0 {
+	// In the process, no client sees some committed rows of a compacted topic again.
+	if h.real && s.data%3 == 0 {
 		records = append(records, h.rows(s)...)
 	}
 	h.open[s.producer] = &transaction{cl, h.write(cl, records, undecided)}
