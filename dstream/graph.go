@@ -149,6 +149,8 @@ type output struct {
 
 	letters bool // it is of node's bad records, not of its stream
 
+	saves *savePlace // where it saves files, if it does
+
 	// Of an exactly-once sink.
 	unit sink.Unit
 	bind func(b *batchRun) (sink.Output, error)

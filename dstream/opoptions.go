@@ -3,6 +3,9 @@ package dstream
 import (
 	"errors"
 	"fmt"
+	"strings"
+
+	"github.com/statemill/statemill/vfs"
 )
 
 // An OpOption sets something of one operator or output. One that is nil, or does
@@ -21,6 +24,10 @@ type opConfig struct {
 	initial, same       any // an iter.Seq2[K, S], a func(S, S) bool
 	initialSet, sameSet bool
 	ofUpdate            bool
+
+	// Of outputs that save files.
+	saveIn    vfs.Store
+	saveInSet bool
 }
 
 // Name names an output, or an operator that moves records by key (ReduceByKey,
@@ -75,6 +82,9 @@ func readOptions(call string, opts []OpOption, takesName, takesPartitions bool) 
 	}
 	if (c.initialSet || c.sameSet) && !c.ofUpdate {
 		faults = append(faults, fmt.Errorf("InitialState and SameState do not apply to %s", call))
+	}
+	if c.saveInSet && !strings.HasPrefix(call, "SaveAs") {
+		faults = append(faults, fmt.Errorf("SaveIn does not apply to %s", call))
 	}
 	switch {
 	case c.partitionsSet && !takesPartitions:

@@ -61,15 +61,16 @@ func Print[T any](in Stream[T], n int, opts ...OpOption) {
 			return err
 		}
 		var text strings.Builder
-		const line = "-------------------------------------------\n"
-		fmt.Fprintf(&text, "%sTime: %s\n%s", line, b.batch.Time.Format("2006-01-02 15:04:05.999999999 MST"), line)
+		const rule = "-------------------------------------------\n"
+		fmt.Fprintf(&text, "%sTime: %s\n%s", rule, b.batch.Time.Format("2006-01-02 15:04:05.999999999 MST"), rule)
+		var line []byte
 		for i, v := range first {
 			if i == n {
 				text.WriteString("...\n")
 				break
 			}
-			text.WriteString(printed(reflect.ValueOf(&v).Elem()))
-			text.WriteByte('\n')
+			line = append(appendText(line[:0], reflect.ValueOf(&v).Elem()), '\n')
+			text.Write(line)
 		}
 		text.WriteByte('\n')
 		b.run.printing.Lock() // of another output, WithConcurrentOutputs
@@ -77,18 +78,6 @@ func Print[T any](in Stream[T], n int, opts ...OpOption) {
 		_, err = io.WriteString(b.run.ssc.cfg.out, text.String())
 		return err
 	})
-}
-
-// pairPackage is where pairs come from.
-var pairPackage = reflect.TypeFor[Pair[int, int]]().PkgPath()
-
-// printed is the text of a record: pairs as (key,value), as Spark prints them.
-func printed(v reflect.Value) string {
-	t := v.Type()
-	if t.Kind() == reflect.Struct && t.PkgPath() == pairPackage && strings.HasPrefix(t.Name(), "Pair[") {
-		return "(" + printed(v.Field(0)) + "," + printed(v.Field(1)) + ")"
-	}
-	return fmt.Sprint(v.Interface())
 }
 
 // each runs f over all records of r in order: partition after partition, on one
