@@ -173,7 +173,7 @@ func readFrom[T any](in *input, src source.Source[T]) func(b *batchRun) (*rdd.RD
 			}
 			return readRange(b, in, src, t, ranges[t.Partition], emit)
 		})
-		return r.Named(in.name()).WithExecutor(b.run.exec), nil
+		return r.Named(in.name()).WithExecutor(b.run.exec).WithInput(ranges), nil
 	}
 }
 

@@ -18,7 +18,7 @@ func Keep[T any](r *RDD[T]) *RDD[T] {
 	if sabotage.On("kept-not-kept") {
 		out.compute = r.compute
 	}
-	out.label, out.part, out.exec = r.label, r.part, r.exec
+	out.label, out.part, out.exec, out.input = r.label, r.part, r.exec, r.input
 	out.deps, out.res = []*Stage{stage}, []Resource{s.life}
 	return out
 }

@@ -1,6 +1,10 @@
 package rdd
 
-import "iter"
+import (
+	"iter"
+
+	"github.com/statemill/statemill/internal/sabotage"
+)
 
 // Map applies f to every record.
 func Map[T, U any](r *RDD[T], f func(T) U) *RDD[U] {
@@ -104,6 +108,9 @@ func MapValues[K, V, W any](r *RDD[Pair[K, V]], f func(V) W) *RDD[Pair[K, W]] {
 func like[T, U any](r *RDD[T], out *RDD[U]) *RDD[U] {
 	if r != nil {
 		out.part = r.part
+		if sabotage.On("input-survives-steps") {
+			out.input = r.input
+		}
 	}
 	return out
 }

@@ -16,6 +16,7 @@ type RDD[T any] struct {
 	deps    []*Stage
 	res     []Resource
 	exec    Executor
+	input   any   // what the records were read from, see WithInput
 	err     error // a fault of the construction, told by the first use
 }
 
@@ -134,6 +135,18 @@ func (r *RDD[T]) WithPartitioner(p any) *RDD[T] {
 	c.part = p
 	return &c
 }
+
+// WithInput is the same dataset, said to be the records of in as they were read, one
+// partition for each of in's. Keep and Pin leave it so; a step that changes, drops, moves or
+// mixes records does not.
+func (r *RDD[T]) WithInput(in any) *RDD[T] {
+	c := *r
+	c.input = in
+	return &c
+}
+
+// Input is what WithInput gave, nil for a dataset that is not read as it is.
+func (r *RDD[T]) Input() any { return r.input }
 
 // WithResource is the same dataset, said to read from res: pins hold it.
 func (r *RDD[T]) WithResource(res ...Resource) *RDD[T] {

@@ -3,6 +3,8 @@ package main
 // table names every break in the source and the test that must catch it; the oracle alone does not count, for it cannot
 // see a missing undo.
 var table = []Break{
+	{Name: "input-survives-steps", Package: "rdd", Test: "TestInput"},
+
 	{Name: "save-parts-not-fixed", Package: "batchfiles", Test: "TestZombie"},
 	{Name: "save-part-not-compared", Package: "batchfiles", Test: "TestDiffers"},
 	{Name: "save-sum-not-checked", Package: "batchfiles", Test: "TestDamage"},
