@@ -69,6 +69,10 @@ func logRanges(w io.Writer) dstream.ContextOption {
 	}})
 }
 
+func saveTotals(counts dstream.Stream[total]) {
+	dstream.SaveAsTextFiles(counts, "out/totals", "txt")
+}
+
 func writeTotals(counts dstream.Stream[total], db *sql.DB) {
 	table := sqlsink.New("totals", db, sqlsink.PostgreSQL)
 	dstream.Output(counts, "totals", sqlsink.Exec(table,
@@ -147,7 +151,7 @@ func takeOver(ssc *dstream.StreamingContext, totals iter.Seq2[string, int], unti
 }
 
 // What needs a Kafka or a database is compiled, not run.
-var _ = []any{runWordCount, writeTotals, publishTotals}
+var _ = []any{runWordCount, saveTotals, writeTotals, publishTotals}
 
 // streamOf runs a job of the page over totals, and gives what it made of them.
 func streamOf[T any](t *testing.T, interval time.Duration, batches [][]total, job func(ssc *dstream.StreamingContext, in dstream.Stream[total]) dstream.Stream[T]) [][]T {
