@@ -106,7 +106,7 @@ func (r *run) report() Progress {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p.SkippedTicks, p.Queued = int64(r.ticks.Skipped), r.ticks.Queued
+	p.SkippedTicks, p.Queued, p.ClockHolds = int64(r.ticks.Skipped), r.ticks.Queued, r.holds
 	r.latest = p
 	return *p
 }

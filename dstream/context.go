@@ -330,8 +330,8 @@ func (ssc *StreamingContext) result() error {
 	return ssc.doneErr
 }
 
-// LastProgress is what the newest committed batch did; false before the first
-// one.
+// LastProgress is what the newest committed batch did, and whether the next one
+// waits for the clock; false before the first batch.
 func (ssc *StreamingContext) LastProgress() (Progress, bool) {
 	ssc.mu.Lock()
 	r := ssc.run
@@ -344,5 +344,7 @@ func (ssc *StreamingContext) LastProgress() (Progress, bool) {
 	if r.latest == nil {
 		return Progress{}, false
 	}
-	return *r.latest, true
+	p := *r.latest
+	p.HeldUntil, p.ClockHolds = r.heldUntil, r.holds
+	return p, true
 }

@@ -37,11 +37,13 @@ func (r *run) drive() {
 		stopWatching()
 		r.finish(err)
 	}()
-	for started := false; ; started = true {
-		if err = r.loop(work, results, started); !errors.Is(err, errAgain) {
+	for again := false; ; again = true {
+		err = r.loop(work, results, again)
+		var why *againError
+		if !errors.As(err, &why) {
 			break
 		}
-		if err = r.again(); err != nil {
+		if err = r.again(why.cause); err != nil {
 			break
 		}
 	}
@@ -98,18 +100,20 @@ func (r *run) finish(err error) {
 }
 
 // loop feeds the planner with events and does what it says, until it says Stop.
-// started says that an earlier life has told the listeners of the start.
-func (r *run) loop(work chan<- core.Action, results <-chan core.Event, started bool) error {
-	if err := r.listen(func(l *Listener) {
-		if l.Started != nil && !started {
-			l.Started(r.zero)
-		}
-	}); err != nil {
+// again says that an earlier life has told the listeners of the start.
+func (r *run) loop(work chan<- core.Action, results <-chan core.Event, again bool) error {
+	if err := r.tellReady(again); err != nil {
 		return err
 	}
 	actions := r.first
 	r.handled(core.Event{}) // ticks before this life
 	busy := false           // the hand has an action
+	setBusy := func(is bool) {
+		busy = is
+		r.mu.Lock()
+		r.busy = is
+		r.mu.Unlock()
+	}
 	soft, late := r.soft.Done(), r.late
 	for {
 		for len(actions) > 0 {
@@ -126,29 +130,44 @@ func (r *run) loop(work chan<- core.Action, results <-chan core.Event, started b
 				if busy {
 					r.abortLate() // if nobody has done so yet
 					<-results
-					busy = false
+					setBusy(false)
 				}
 				r.rollBack(stopErr(actions))
 			case core.Stop:
 				return r.ends(a.Err)
 			default:
-				busy = true
+				setBusy(true)
 				work <- a
 			}
 		}
 		timer := r.tickTimer(soft == nil)
 		select {
 		case e := <-results:
-			busy = false
+			setBusy(false)
 			if e.Kind == core.EvCommitted && !e.Last && r.changeDue() {
-				return errAgain
+				return &againError{errChange}
 			}
-			actions = r.core.Step(e)
+			// A stop that was asked for before comes first: no further batch begins.
+			if soft != nil && r.stopping() {
+				soft = nil
+				actions = r.core.Step(core.StopRequested())
+			}
+			actions = append(actions, r.core.Step(e)...)
 			r.handled(e)
 		case <-timer.C():
-			next, before := r.core.NextTick(), r.core.Stats().Skipped
+			if soft != nil && r.stopping() {
+				break // the stop comes first
+			}
+			next, before := r.core.NextTick(), r.core.Stats()
 			actions = r.core.Step(core.Tick(r.clock.Now().UnixNano()))
-			r.noteTicked(next, r.core.Stats().Skipped-before)
+			after := r.core.Stats()
+			r.noteTicked(next, after.Skipped-before.Skipped)
+			r.noteHold(after.Held > before.Held)
+			if len(actions) == 0 && !busy { // nobody else tells of it before the next batch
+				if err := r.tellEvents(); err != nil {
+					actions = r.core.Step(core.Failed(0, err))
+				}
+			}
 			r.handled(core.Event{})
 		case <-soft:
 			soft = nil
@@ -238,7 +257,7 @@ func (r *run) failed(phase, name string, err error) error {
 func (r *run) ends(err error) error {
 	if r.durable != nil && restarts(err) && r.hard.Err() == nil {
 		r.durable.follow(err)
-		return errAgain
+		return &againError{err}
 	}
 	r.cause = err
 	lerr := r.tellAll()

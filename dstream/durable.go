@@ -48,7 +48,9 @@ type durable struct {
 
 	mu      sync.Mutex
 	notices []Notice
-	loading map[string]int // partitions that are yet to be loaded, by operator
+	loading map[string]int // partitions that are yet to be loaded, by operator; nil before
+	under   map[loadTask]StateLoading
+	told    bool // of a load, since tellStill has looked
 	ready   bool
 }
 
@@ -119,7 +121,6 @@ func (d *durable) begin(ctx context.Context) error {
 	if err := d.keep(loads); err != nil {
 		return err
 	}
-	d.setReady(true)
 	d.noticeClock()
 	return d.tellNotices()
 }
@@ -255,7 +256,6 @@ func planOf(p *checkpoint.Plan, name string) *source.Plan {
 // between readies for the next life: maintenance ends, and so does the session,
 // unless it goes on after a change of layout.
 func (d *durable) between() error {
-	d.setReady(false)
 	d.stopKeeping()
 	if d.change {
 		return nil

@@ -1,22 +1,33 @@
 package dstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/statemill/statemill/checkpoint"
 	"github.com/statemill/statemill/checkpoint/statefile"
 	"github.com/statemill/statemill/checkpoint/store"
+	"github.com/statemill/statemill/internal/clock"
 	"github.com/statemill/statemill/internal/pool"
+	"github.com/statemill/statemill/internal/sabotage"
 )
 
 // StateLoading says how far a partition's state is loaded, while a run starts.
 type StateLoading = store.Progress
+
+// loadTask is one partition to load.
+type loadTask struct {
+	n    *node
+	part int
+}
 
 // ErrNotReady is the class of what ReadyErr returns.
 var ErrNotReady = errors.New("dstream: the context is not ready")
@@ -24,10 +35,6 @@ var ErrNotReady = errors.New("dstream: the context is not ready")
 // load brings the committed version of all operators into memory, all partitions
 // side by side.
 func (d *durable) load(ctx context.Context) ([]store.LoadStats, error) {
-	type task struct {
-		n    *node
-		part int
-	}
 	version := Batch{}
 	d.newest = make([]checkpoint.OperatorCommit, len(d.start.Operators))
 	if c := d.start.Commit; c != nil {
@@ -36,9 +43,9 @@ func (d *durable) load(ctx context.Context) ([]store.LoadStats, error) {
 	for i, op := range d.start.Operators {
 		d.newest[i] = d.committed(op)
 	}
-	var tasks []task
+	var tasks []loadTask
 	d.mu.Lock()
-	d.loading = map[string]int{}
+	d.loading, d.under, d.told = map[string]int{}, map[loadTask]StateLoading{}, false
 	for _, n := range d.r.ops {
 		i := d.place[n.label()]
 		if err := n.op.attach(d, d.start.Operators[i], d.start.Changes[i]); err != nil {
@@ -49,20 +56,25 @@ func (d *durable) load(ctx context.Context) ([]store.LoadStats, error) {
 			continue
 		}
 		for part := range d.start.Operators[i].Partitions {
-			tasks = append(tasks, task{n, part})
+			tasks = append(tasks, loadTask{n, part})
 		}
 		d.loading[n.label()] = d.start.Operators[i].Partitions
 	}
 	d.mu.Unlock()
 	d.loadFault = nil
 	stats := make([]store.LoadStats, len(tasks))
+	still := d.tellStill()
 	err := pool.Run(ctx, d.r.workers, len(tasks), func(ctx context.Context, _, i int) error {
 		t := tasks[i]
+		d.mu.Lock()
+		d.under[t] = StateLoading{Operator: t.n.label(), Partition: t.part}
+		d.mu.Unlock()
 		return d.retryLoad(ctx, func() (err error) {
-			stats[i], err = t.n.op.load(ctx, t.part, version.Epoch, d.loadProgress)
+			stats[i], err = t.n.op.load(ctx, t.part, version.Epoch, func(p StateLoading) { d.loadProgress(t, p) })
 			return err
 		})
 	})
+	still()
 	err = errors.Join(err, d.loadFault)
 	for _, n := range d.r.ops {
 		if err != nil {
@@ -124,14 +136,23 @@ func lasting(err error) bool {
 }
 
 // loadProgress is called by the loads, from several goroutines.
-func (d *durable) loadProgress(p StateLoading) {
-	d.mu.Lock()
-	if p.Done && d.loading[p.Operator] > 0 {
-		d.loading[p.Operator]--
-	}
-	d.mu.Unlock()
+func (d *durable) loadProgress(t loadTask, p StateLoading) {
 	d.telling.Lock() // not mu: the listener may ask whether the context is ready
 	defer d.telling.Unlock()
+	d.mu.Lock()
+	d.told, d.under[t] = true, p
+	if p.Done {
+		delete(d.under, t)
+		if d.loading[p.Operator] > 0 {
+			d.loading[p.Operator]--
+		}
+	}
+	d.mu.Unlock()
+	d.tellLoading(p)
+}
+
+// tellLoading tells the listeners; telling is held.
+func (d *durable) tellLoading(p StateLoading) {
 	err := d.r.listen(func(l *Listener) {
 		if l.StateLoading != nil {
 			l.StateLoading(p)
@@ -140,13 +161,45 @@ func (d *durable) loadProgress(p StateLoading) {
 	d.loadFault = errors.Join(d.loadFault, err)
 }
 
+// stillEvery is half the time for which a load is silent at most.
+const stillEvery = 2500 * time.Millisecond
+
+// tellStill tells of the partitions under way again while nothing is told of any: a
+// store that gives nothing for long must not look like a program that does nothing.
+// stop ends it.
+func (d *durable) tellStill() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var telling sync.WaitGroup
+	telling.Go(func() {
+		for clock.Wait(ctx, d.r.clock, stillEvery) == nil {
+			d.telling.Lock()
+			d.mu.Lock()
+			var again []StateLoading
+			if !d.told && !sabotage.On("load-silent") {
+				again = slices.Collect(maps.Values(d.under))
+			}
+			d.told = false
+			d.mu.Unlock()
+			slices.SortFunc(again, func(a, b StateLoading) int {
+				return cmp.Or(cmp.Compare(a.Operator, b.Operator), cmp.Compare(a.Partition, b.Partition))
+			})
+			for _, p := range again {
+				d.tellLoading(p)
+			}
+			d.telling.Unlock()
+		}
+	})
+	return func() {
+		cancel()
+		telling.Wait()
+	}
+}
+
 func (d *durable) setReady(ready bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ready = ready
-	if ready {
-		d.loading = nil
-	}
+	d.loading = nil
 }
 
 // readyErr says what the run waits for.
@@ -162,16 +215,20 @@ func (d *durable) readyErr() error {
 			left = append(left, fmt.Sprintf("%q (%d)", name, n))
 		}
 	}
-	if len(left) == 0 {
+	switch {
+	case d.loading == nil:
 		return fmt.Errorf("%w: the checkpoint is being opened", ErrNotReady)
+	case len(left) == 0:
+		return fmt.Errorf("%w: the sources are being opened", ErrNotReady)
 	}
 	slices.Sort(left)
 	return fmt.Errorf("%w: state is being loaded: partitions left of operators %s", ErrNotReady, strings.Join(left, ", "))
 }
 
-// ReadyErr is nil while the context runs with all of its state in memory. Before,
-// and while a run begins anew, it says what is waited for; afterwards, that the
-// context has stopped. It is what a readiness probe should ask; it does not wait.
+// ReadyErr is nil while the context runs with all of its state in memory and its
+// sources open. Before, and while a run begins anew in place, it says what is waited
+// for; afterwards, that the context has stopped. It is what a readiness probe should
+// ask; it does not wait. Listener.Ready and NotReady tell of the same changes.
 func (ssc *StreamingContext) ReadyErr() error {
 	ssc.mu.Lock()
 	r, state := ssc.run, ssc.state

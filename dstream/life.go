@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/statemill/statemill/checkpoint"
 	"github.com/statemill/statemill/internal/core"
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/source"
 )
 
@@ -15,8 +17,13 @@ import (
 // of everything and begins anew from the durable state, in place. A run in memory
 // has one life.
 
-// errAgain ends a life after which another one begins.
-var errAgain = errors.New("the run begins anew")
+// againError ends a life after which another one begins.
+type againError struct{ cause error }
+
+func (e *againError) Error() string { return "the run begins anew: " + e.cause.Error() }
+
+// errChange: the run begins anew to change its layout.
+var errChange = errors.New("the layout of the state is changed, as the program asks")
 
 // begins begins a life: operators, their state, sources, planner.
 func (r *run) begins(ctx context.Context) error {
@@ -50,7 +57,50 @@ func (r *run) begins(ctx context.Context) error {
 	r.zero = time.Unix(0, c.Zero()).UTC()
 	r.epoch, r.committedAt = start.Last.Epoch, time.Unix(0, start.Last.Time).UTC()
 	r.mu.Unlock()
-	return r.bringBack()
+	if err := r.bringBack(); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.heldUntil = time.Time{}
+	r.mu.Unlock()
+	r.noteHold(start.Last.Epoch > 0 && start.Now < start.Last.Time)
+	if r.durable != nil {
+		r.durable.setReady(true)
+	}
+	return nil
+}
+
+// tellReady tells that a life begins; again, that it is not the first.
+func (r *run) tellReady(again bool) error {
+	ready := Readiness{Epoch: r.Epoch(), Again: again}
+	if r.durable != nil {
+		ready.Term = r.durable.start.Term
+	}
+	err := r.listen(func(l *Listener) {
+		if l.Started != nil && !again {
+			l.Started(r.zero)
+		}
+		if l.Ready != nil && !(again && sabotage.On("ready-told-once")) {
+			l.Ready(ready)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return r.tellEvents()
+}
+
+// tellNotReady tells that the run begins anew, and why.
+func (r *run) tellNotReady(why error) error {
+	var older *checkpoint.RestartError
+	if errors.As(why, &older) {
+		why = older // which batch it hit is of no interest: it is done again
+	}
+	return r.listen(func(l *Listener) {
+		if l.NotReady != nil {
+			l.NotReady(why)
+		}
+	})
 }
 
 // prepare makes the operators. partitions gives the number of partitions of an
@@ -104,10 +154,17 @@ func (r *run) endLife() error {
 	return r.closeSources()
 }
 
-// again begins another life after errAgain. Its error ends the run.
-func (r *run) again() error {
+// again begins another life after an againError. Its error ends the run.
+func (r *run) again(why error) error {
 	if r.broken != nil {
 		return r.broken
+	}
+	if r.durable != nil {
+		r.durable.setReady(false)
+		r.durable.files.Restarts++
+	}
+	if err := r.tellNotReady(why); err != nil {
+		return err
 	}
 	if err := r.endLife(); err != nil {
 		return err

@@ -17,9 +17,19 @@ type Batch = staterdd.Batch
 type Listener struct {
 	// Started: the context runs; zero is one interval before the first batch.
 	Started func(zero time.Time)
+	// Ready: all state is in memory and the sources are open, so ReadyErr is nil. It
+	// is told right after Started, and once more each time that the run has begun anew
+	// in place.
+	Ready func(Readiness)
+	// NotReady: the run begins anew in place, because of this error: an older run had
+	// decided an epoch after all, or the layout of the state changes. Nothing is lost;
+	// state is loaded once more (StateLoading), ReadyErr says what is waited for, and
+	// Ready is told, or the run ends. The end of a run is not told here.
+	NotReady func(error)
 	// StateLoading: so far a partition's state is loaded from the checkpoint. It is
-	// called before Started, from several goroutines, never two at once; it may ask
-	// ReadyErr.
+	// called before Ready, from several goroutines, never two at once, after each
+	// file, every 8 MiB, and at least every five seconds, with the same numbers if
+	// nothing has come from the store. It may ask ReadyErr.
 	StateLoading func(StateLoading)
 	// Notice: something about the checkpoint that a user should know, such as a
 	// migration, a bad snapshot that was passed over, or retries.
@@ -51,6 +61,11 @@ type Listener struct {
 	OutputCompleted func(Batch, OutputProgress, error)
 	// OutputFailed: an attempt of an output failed.
 	OutputFailed func(Batch, string, error)
+	// ClockHeld: the clock was set back behind a time that it had shown, and no batch
+	// begins until it has passed the last batch time. It is told once each time, when
+	// the next batch would have been due; and at a start on a checkpoint whose last
+	// batch time lies ahead.
+	ClockHeld func(ClockHeld)
 	// TickSkipped: a tick got no batch, as MaxQueuedBatches others were waiting or
 	// the clock jumped over it. It is told between the phases of a batch. Of a very
 	// long row of them only the first 1000 are told; Progress.SkippedTicks is exact.
@@ -92,6 +107,28 @@ type Progress struct {
 	DeadLetters    int64 // records that failed and went to DeadLetters
 	SkippedTicks   int64 // ticks since the start that got no batch
 	Queued         int   // ticks waiting behind this batch
+
+	// ClockHolds is how often since the start batches had to wait because the clock
+	// was set back; see Listener.ClockHeld.
+	ClockHolds int64
+	// HeldUntil is the time that the clock must reach for the next batch, while batches
+	// wait for that reason; it is set by LastProgress alone, and zero otherwise.
+	HeldUntil time.Time
+}
+
+// Readiness says what is in memory when a context has become ready.
+type Readiness struct {
+	Term  uint64 // number of the run on the checkpoint; 0 without one
+	Epoch uint64 // newest committed epoch; 0 if there is none
+	// Again: the run has begun anew in place, and NotReady was told before.
+	Again bool
+}
+
+// ClockHeld says that batches wait because the clock was set back: batch times
+// never go back.
+type ClockHeld struct {
+	Now   time.Time // what the clock shows
+	Until time.Time // time of the next batch, which waits for it
 }
 
 // CheckpointProgress is what became durable with a batch, and what maintenance
@@ -101,6 +138,7 @@ type CheckpointProgress struct {
 	Run        string `json:"run"`        // id of the run
 	Term       uint64 `json:"term"`       // number of the run on the checkpoint
 	Commits    int64  `json:"commits"`    // since the start
+	Restarts   int64  `json:"restarts"`   // times that the run has begun anew in place
 	DeltaFiles int    `json:"deltaFiles"` // written by the batch
 	DeltaBytes int64  `json:"deltaBytes"` // their length
 

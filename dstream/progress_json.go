@@ -44,11 +44,15 @@ func (p Progress) MarshalJSON() ([]byte, error) {
 			Output: ms(p.Phases.Output), CommitOffsets: ms(p.Phases.Commit), TriggerExecution: ms(p.ProcessingDelay),
 		},
 		SchedulingDelay: ms(p.SchedulingDelay), TotalDelay: ms(p.TotalDelay),
-		SkippedRecords: p.SkippedRecords, DeadLetters: p.DeadLetters, SkippedTicks: p.SkippedTicks, Queued: p.Queued,
+		SkippedRecords: p.SkippedRecords, DeadLetters: p.DeadLetters, SkippedTicks: p.SkippedTicks, Queued: p.Queued, ClockHolds: p.ClockHolds,
 		Operators: []operatorJSON{}, Sources: []sourceJSON{}, Outputs: []outputJSON{},
 	}
 	if !p.Batch.Watermark.IsZero() {
 		out.EventTime = map[string]time.Time{"watermark": p.Batch.Watermark.UTC()}
+	}
+	if !p.HeldUntil.IsZero() {
+		until := p.HeldUntil.UTC()
+		out.HeldUntil = &until
 	}
 	for _, o := range p.Operators {
 		out.Operators = append(out.Operators, operatorJSON{
@@ -99,6 +103,8 @@ type progressJSON struct {
 	DeadLetters     int64                      `json:"deadLetters,omitempty"`
 	SkippedTicks    int64                      `json:"skippedTicks"`
 	Queued          int                        `json:"queued"`
+	ClockHolds      int64                      `json:"clockHolds,omitempty"`
+	HeldUntil       *time.Time                 `json:"heldUntil,omitempty"`
 	EventTime       map[string]time.Time       `json:"eventTime,omitempty"`
 	Operators       []operatorJSON             `json:"stateOperators"`
 	Sources         []sourceJSON               `json:"sources"`

@@ -71,6 +71,9 @@ type run struct {
 	finished    bool                // nothing is remembered any more
 	events      []func(l *Listener) // what came up beside the batches and is yet to be told
 	skipsTold   int                 // of events, skipped ticks
+	busy        bool                // the hand has an action
+	heldUntil   time.Time           // the next batch, while the clock is held; else zero
+	holds       int64
 }
 
 func newRun(ssc *StreamingContext) *run {
