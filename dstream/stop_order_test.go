@@ -56,59 +56,59 @@ func newestCommit(t *testing.T, store vfs.Store) uint64 {
 // is lost: what they would have read is there at the next start); then the sources are told and
 // closed, receivers stop, and the stop returns.
 func TestGracefulStopOrder(t *testing.T) {
-	there, release := make(chan struct{}), make(chan struct{})
-	var l log
-	store := vfs.NewObjects()
-	r := newRig(t, time.Second, func(c ssc) error {
-		in := dstream.From(c, "in", source.Source[string](asked{newScript(1, []string{"a"}, []string{"a"}, []string{"a"}, []string{"a"}), &l}))
-		counts := dstream.MapWithState(dstream.MapPair(in, func(s string) (string, int) { return s, 1 }),
-			dstream.Function(func(k string, v dstream.Option[int], s *dstream.State[int]) int {
-				n := count(k, v, s)
-				if n == 2 {
-					close(there)
-					<-release
-				}
-				return n
-			}).Named("count").NumPartitions(1))
-		for _, name := range []string{"first", "second"} {
-			dstream.ForeachRDD(counts, func(context.Context, dstream.Batch, *dstream.RDD[int]) error {
-				l.add("%s after commit %d", name, newestCommit(t, store))
+	synctest.Test(t, func(t *testing.T) {
+		there, release := make(chan struct{}), make(chan struct{})
+		var l log
+		store := vfs.NewObjects()
+		r := newRig(t, time.Second, func(c ssc) error {
+			in := dstream.From(c, "in", source.Source[string](asked{newScript(1, []string{"a"}, []string{"a"}, []string{"a"}, []string{"a"}), &l}))
+			counts := dstream.MapWithState(dstream.MapPair(in, func(s string) (string, int) { return s, 1 }),
+				dstream.Function(func(k string, v dstream.Option[int], s *dstream.State[int]) int {
+					n := count(k, v, s)
+					if n == 2 {
+						close(there)
+						<-release
+					}
+					return n
+				}).Named("count").NumPartitions(1))
+			for _, name := range []string{"first", "second"} {
+				dstream.ForeachRDD(counts, func(context.Context, dstream.Batch, *dstream.RDD[int]) error {
+					l.add("%s after commit %d", name, newestCommit(t, store))
+					return nil
+				}, dstream.Name(name))
+			}
+			words := receiver.Receiver[string](receiver.Func[string](func(ctx context.Context, _ receiver.Store[string]) error {
+				<-ctx.Done()
 				return nil
-			}, dstream.Name(name))
-		}
-		words := receiver.Receiver[string](receiver.Func[string](func(ctx context.Context, _ receiver.Store[string]) error {
-			<-ctx.Done()
+			}))
+			dstream.Print(dstream.ReceiverStream(c, "received", t.TempDir(), nil, words), 1, dstream.Name("third"))
 			return nil
-		}))
-		dstream.Print(dstream.ReceiverStream(c, "received", t.TempDir(), nil, words), 1, dstream.Name("third"))
-		return nil
-	}, dstream.WithCheckpointStore(store), dstream.WithListener(dstream.Listener{
-		TickSkipped:     func(time.Time) { l.add("tick skipped") },
-		BatchCompleted:  func(p dstream.Progress) { l.add("batch %d is complete", p.Batch.Epoch) },
-		ReceiverStopped: func(s string, err error) { l.add("%s stops: %v", s, err) },
-	})).start().tick(1)
-	r.clock.Advance(time.Second)
-	<-there
-	before := len(l.all())
-	wait, end := context.WithTimeout(context.Background(), 20*time.Second)
-	defer end()
-	r.clock.Advance(time.Second)                    // a tick that waits
-	require.NoError(t, r.clock.BlockUntil(wait, 1)) // the driver has seen it
-	result := make(chan error, 2)
-	for range 2 { // both wait for the same end
-		go func() { result <- r.ssc.Stop(context.Background()) }()
-	}
-	require.NoError(t, r.clock.BlockUntil(wait, 3))
-	close(release)
-	require.NoError(t, <-result)
-	require.NoError(t, <-result)
-	require.NoError(t, r.end())
-	require.Equal(t, []string{
-		"first after commit 1", "second after commit 1", "source is told", "batch 2 is complete",
-		"source closes", "received stops: <nil>",
-	}, l.all()[before:])
-	require.EqualValues(t, 2, newestCommit(t, store))
-	require.NoError(t, r.ssc.Stop(context.Background()), "a stop of what has ended")
+		}, dstream.WithCheckpointStore(store), dstream.WithListener(dstream.Listener{
+			TickSkipped:     func(time.Time) { l.add("tick skipped") },
+			BatchCompleted:  func(p dstream.Progress) { l.add("batch %d is complete", p.Batch.Epoch) },
+			ReceiverStopped: func(s string, err error) { l.add("%s stops: %v", s, err) },
+		})).start().tick(1)
+		r.clock.Advance(time.Second)
+		<-there
+		before := len(l.all())
+		r.clock.Advance(time.Second) // a tick that waits
+		synctest.Wait()              // the driver has seen it
+		result := make(chan error, 2)
+		for range 2 { // both wait for the same end
+			go func() { result <- r.ssc.Stop(context.Background()) }()
+		}
+		synctest.Wait()
+		close(release)
+		require.NoError(t, <-result)
+		require.NoError(t, <-result)
+		require.NoError(t, r.end())
+		require.Equal(t, []string{
+			"first after commit 1", "second after commit 1", "source is told", "batch 2 is complete",
+			"source closes", "received stops: <nil>",
+		}, l.all()[before:])
+		require.EqualValues(t, 2, newestCommit(t, store))
+		require.NoError(t, r.ssc.Stop(context.Background()), "a stop of what has ended")
+	})
 }
 
 // gated is a job that sums its input; the batch whose record is 3 waits in the place that is named until
@@ -269,52 +269,52 @@ func TestStopUnderBackpressure(t *testing.T) {
 // G2: what a receiver has had acknowledged while the run stops is in its log, and in the next run's first
 // batch, once.
 func TestStopLosesNoReceivedRecord(t *testing.T) {
-	dir := t.TempDir()
-	there, release := make(chan struct{}), make(chan struct{})
-	var got []string
-	job := func(stored chan error, gate bool) dstream.Job {
-		return func(c ssc) error {
-			in := dstream.ReceiverStream(c, "words", dir, nil, receiver.Receiver[string](receiver.Func[string](func(ctx context.Context, store receiver.Store[string]) error {
-				if !gate {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		there, release := make(chan struct{}), make(chan struct{})
+		var got []string
+		job := func(stored chan error, gate bool) dstream.Job {
+			return func(c ssc) error {
+				in := dstream.ReceiverStream(c, "words", dir, nil, receiver.Receiver[string](receiver.Func[string](func(ctx context.Context, store receiver.Store[string]) error {
+					if !gate {
+						<-ctx.Done()
+						return nil
+					}
+					stored <- store(ctx, "before")
+					<-there
+					stored <- store(ctx, "meanwhile")
 					<-ctx.Done()
 					return nil
-				}
-				stored <- store(ctx, "before")
-				<-there
-				stored <- store(ctx, "meanwhile")
-				<-ctx.Done()
+				})))
+				dstream.Foreach(in, func(_ context.Context, _ dstream.Batch, w string) error {
+					got = append(got, w)
+					if gate && w == "before" {
+						close(there)
+						<-release
+					}
+					return nil
+				})
 				return nil
-			})))
-			dstream.Foreach(in, func(_ context.Context, _ dstream.Batch, w string) error {
-				got = append(got, w)
-				if gate && w == "before" {
-					close(there)
-					<-release
-				}
-				return nil
-			})
-			return nil
+			}
 		}
-	}
-	store := vfs.NewObjects()
-	stored := make(chan error, 1)
-	r := newRig(t, time.Second, job(stored, true), dstream.WithCheckpointStore(store)).start()
-	require.NoError(t, <-stored)
-	r.clock.Advance(time.Second)
-	<-there
-	result := make(chan error, 1)
-	go func() { result <- r.ssc.Stop(context.Background()) }()
-	wait, end := context.WithTimeout(context.Background(), 20*time.Second)
-	defer end()
-	require.NoError(t, r.clock.BlockUntil(wait, 2)) // the stop has begun
-	require.NoError(t, <-stored)
-	close(release)
-	require.NoError(t, <-result)
-	again := newRig(t, time.Second, job(nil, false), dstream.WithCheckpointStore(store))
-	again.clock.Set(r.clock.Now())
-	again.start().tick(1)
-	require.NoError(t, again.ssc.Stop(context.Background()))
-	require.Equal(t, []string{"before", "meanwhile"}, got)
+		store := vfs.NewObjects()
+		stored := make(chan error, 1)
+		r := newRig(t, time.Second, job(stored, true), dstream.WithCheckpointStore(store)).start()
+		require.NoError(t, <-stored)
+		r.clock.Advance(time.Second)
+		<-there
+		result := make(chan error, 1)
+		go func() { result <- r.ssc.Stop(context.Background()) }()
+		synctest.Wait() // the stop has begun
+		require.NoError(t, <-stored)
+		close(release)
+		require.NoError(t, <-result)
+		again := newRig(t, time.Second, job(nil, false), dstream.WithCheckpointStore(store))
+		again.clock.Set(r.clock.Now())
+		again.start().tick(1)
+		require.NoError(t, again.ssc.Stop(context.Background()))
+		require.Equal(t, []string{"before", "meanwhile"}, got)
+	})
 }
 
 // G2: sources are closed in a stop though the run has failed, and their errors come with its own.

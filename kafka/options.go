@@ -33,7 +33,8 @@ type TopicPartition struct {
 
 func (p TopicPartition) String() string { return fmt.Sprintf("%s-%d", p.Topic, p.Partition) }
 
-// SourceOption sets one thing of a source. Faults are told by Open, all together.
+// SourceOption sets one thing of a source. Faults are told all together, when a job
+// starts or by Open.
 type SourceOption interface{ applySource(*config) }
 
 type sourceOption func(*config)

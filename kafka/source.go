@@ -95,11 +95,19 @@ func NewSource(opts ...SourceOption) source.Source[Record] {
 // String names the source for messages.
 func (s *kafkaSource) String() string { return "kafka " + s.cfg.subscription.String() }
 
+// Validate implements source.Validator.
+func (s *kafkaSource) Validate() error {
+	if err := s.cfg.valid(); err != nil {
+		return &Error{Doing: "options", Err: err, final: true}
+	}
+	return nil
+}
+
 // Open implements source.Source: it finds the brokers, the topics and their
 // partitions within RetryFor.
 func (s *kafkaSource) Open(ctx context.Context, last *source.Plan) error {
-	if err := s.cfg.valid(); err != nil {
-		return &Error{Doing: "options", Err: err, final: true}
+	if err := s.Validate(); err != nil {
+		return err
 	}
 	s.stop()
 	s.news.reset()

@@ -80,14 +80,22 @@ func DirLines(fsys vfs.FS, dir string) *Directory[Line] {
 
 func (s *Directory[T]) String() string { return fmt.Sprintf("directory %q", s.dir) }
 
+// Validate implements Validator.
+func (s *Directory[T]) Validate() error {
+	if s.MaxBytesPerBatch < 0 || s.MaxFilesPerBatch < 0 || s.MaxLine < 0 || s.Settle < -1 {
+		return fmt.Errorf("%v: MaxBytesPerBatch is %d, MaxFilesPerBatch %d, MaxLine %d, Settle %d: none may be negative (Settle: -1)",
+			s, s.MaxBytesPerBatch, s.MaxFilesPerBatch, s.MaxLine, s.Settle)
+	}
+	return nil
+}
+
 // Open implements Source. The directory must exist.
 func (s *Directory[T]) Open(ctx context.Context, last *Plan) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if s.MaxBytesPerBatch < 0 || s.MaxFilesPerBatch < 0 || s.MaxLine < 0 || s.Settle < -1 {
-		return fmt.Errorf("%v: MaxBytesPerBatch is %d, MaxFilesPerBatch %d, MaxLine %d, Settle %d: none may be negative (Settle: -1)",
-			s, s.MaxBytesPerBatch, s.MaxFilesPerBatch, s.MaxLine, s.Settle)
+	if err := s.Validate(); err != nil {
+		return err
 	}
 	if _, err := s.fsys.ReadDir(s.dir); err != nil {
 		return fmt.Errorf("%v: %w", s, err)

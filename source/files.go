@@ -56,14 +56,22 @@ func FileLines(fsys vfs.FS, paths ...string) *Files[Line] {
 	return &Files[Line]{fsys: fsys, paths: paths, make: withOrigin}
 }
 
-// Open looks at every file, so that one that is missing or unreadable is an
-// error at the start.
-func (s *Files[T]) Open(ctx context.Context, last *Plan) error {
+// Validate implements Validator.
+func (s *Files[T]) Validate() error {
 	if len(s.paths) == 0 {
 		return fmt.Errorf("text files: no file was given")
 	}
 	if s.Partitions < 0 || s.MaxBytesPerBatch < 0 || s.MaxLine < 0 {
 		return fmt.Errorf("text files: Partitions is %d, MaxBytesPerBatch %d, MaxLine %d: none may be negative", s.Partitions, s.MaxBytesPerBatch, s.MaxLine)
+	}
+	return nil
+}
+
+// Open looks at every file, so that one that is missing or unreadable is an
+// error at the start.
+func (s *Files[T]) Open(ctx context.Context, last *Plan) error {
+	if err := s.Validate(); err != nil {
+		return err
 	}
 	sizes, begin := []int64{}, []int64{0}
 	list := fnv.New64a()

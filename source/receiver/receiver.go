@@ -110,7 +110,8 @@ func orDefault[N int64 | time.Duration](n, otherwise N) N {
 	return n
 }
 
-func (s *Source[T]) validate() error {
+// Validate implements source.Validator.
+func (s *Source[T]) Validate() error {
 	switch {
 	case s.fs == nil || s.c == nil || s.r == nil:
 		return fmt.Errorf("%v: file system, codec and receiver must be given", s)
@@ -131,7 +132,7 @@ func (s *Source[T]) Open(ctx context.Context, last *source.Plan) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := s.validate(); err != nil {
+	if err := s.Validate(); err != nil {
 		return err
 	}
 	if s.open != nil {

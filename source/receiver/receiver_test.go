@@ -41,7 +41,7 @@ func TestSuite(t *testing.T) {
 		}
 		return sourcetest.Case[string]{
 			Source: again(), Want: want, Ordered: true,
-			Size: func(v string) int64 { return int64(len(v)) },
+			Size:  func(v string) int64 { return int64(len(v)) },
 			Again: func() source.Source[string] { return again() },
 			More: func() []string {
 				more := []string{"more", "and more"}
