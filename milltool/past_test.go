@@ -21,7 +21,7 @@ func faultsOf(content string) map[string][]byte {
 		return map[string][]byte{"removed": nil, "cut in half": []byte(content[:len(content)/2])}
 	}
 	all := map[string][]byte{"removed": nil, "empty": {}, "cut by a byte": []byte(content[:len(content)-1]), "cut in half": []byte(content[:len(content)/2])}
-	for _, at := range []int{len(content) / 3, len(content) - 30} {
+	for _, at := range []int{len(content) / 3, max(0, len(content)-30)} {
 		b := []byte(content)
 		b[at] ^= 0x10
 		all[fmt.Sprintf("byte %d flipped", at)] = b
