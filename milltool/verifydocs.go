@@ -137,13 +137,13 @@ func (r *verifier) missing(ctx context.Context, name string, n uint64, err error
 		return err
 	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, checkpoint.ErrNoStart) {
-		now, nerr := checkpoint.OpenRoot(r.store).Newest(ctx)
-		switch {
-		case nerr == nil && now != nil && now.Floor > n:
+		kept, err := r.keptNow(ctx, n)
+		if err != nil {
+			return err
+		}
+		if !kept {
 			r.gone++
 			return nil
-		case nerr != nil && !damaged(nerr):
-			return nerr
 		}
 	}
 	if r.named[name] && slices.ContainsFunc(r.findings, func(f finding) bool { return f.File == name }) {
@@ -155,4 +155,23 @@ func (r *verifier) missing(ctx context.Context, name string, n uint64, err error
 	}
 	r.found(damage, name, "%v", err)
 	return nil
+}
+
+// newestTries is how often the newest commit is looked for when what is found seems
+// damaged: a clean-up between a listing and the reads after it looks like a gap.
+const newestTries = 5
+
+// keptNow asks the root anew whether a version is still kept. Where damage hides the
+// answer, it is: then its own files are to be judged as they are.
+func (r *verifier) keptNow(ctx context.Context, n uint64) (bool, error) {
+	for range newestTries {
+		now, err := checkpoint.OpenRoot(r.store).Newest(ctx)
+		switch {
+		case err == nil:
+			return now == nil || now.Floor <= n, nil
+		case !damaged(err):
+			return false, err
+		}
+	}
+	return true, nil
 }
