@@ -3,10 +3,11 @@ package batchfiles
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/statemill/statemill/codec"
+	"github.com/statemill/statemill/internal/sealed"
 	"github.com/statemill/statemill/sink"
 )
 
@@ -45,20 +46,14 @@ type document struct {
 	Parts  []Part       `json:"parts,omitempty"`
 }
 
-const (
-	sumMember = `,"sum":"`
-	sumTail   = "\"}\n"
-)
-
 // encode gives the file.
 func (d *document) encode() ([]byte, error) {
 	b, err := json.Marshal(d)
 	if err != nil {
 		return nil, fmt.Errorf("batchfiles: %w", err)
 	}
-	b = b[:len(b)-1]
-	sum := sink.SumOf(b)
-	return append(append(append(b, sumMember...), sum.String()...), sumTail...), nil
+	b, _ = sealed.Seal(b[:len(b)-1])
+	return b, nil
 }
 
 // decode reads what encode wrote. Whatever else it is given is an error, and path is in
@@ -67,15 +62,13 @@ func decode(path string, b []byte, done bool) (*document, error) {
 	damaged := func(format string, args ...any) (*document, error) {
 		return nil, &DamagedError{Path: path, Reason: fmt.Sprintf(format, args...)}
 	}
-	const tail = len(sumMember) + 2*len(sink.Sum{}) + len(sumTail)
-	if len(b) < tail {
+	whole, _, err := sealed.Open(b)
+	switch {
+	case errors.Is(err, sealed.ErrShort):
 		return damaged("%d bytes are no description of a batch", len(b))
-	}
-	body, rest := b[:len(b)-tail], b[len(b)-tail:]
-	if string(rest) != sumMember+sink.SumOf(body).String()+sumTail {
+	case err != nil:
 		return damaged("its sum is not that of its bytes")
 	}
-	whole := append(slices.Clip(body), '}')
 	var head struct {
 		Format int `json:"format"`
 	}

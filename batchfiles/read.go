@@ -1,14 +1,13 @@
 package batchfiles
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 
 	"github.com/statemill/statemill/codec"
+	"github.com/statemill/statemill/internal/framing"
 	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/rdd"
 	"github.com/statemill/statemill/sink"
@@ -99,7 +98,7 @@ func dataset[T any](b *Batch, row func(t *rdd.Task, row []byte) (T, error)) *rdd
 		if err != nil {
 			return err
 		}
-		n, err := unframe(b.doc.Form, data, func(n int64, bytes []byte) error {
+		n, err := framing.Each(b.doc.Form == Text, data, func(n int64, bytes []byte) error {
 			if n&255 == 0 && t.Ctx.Err() != nil {
 				return context.Cause(t.Ctx)
 			}
@@ -110,7 +109,7 @@ func dataset[T any](b *Batch, row func(t *rdd.Task, row []byte) (T, error)) *rdd
 			}
 			return emit(v)
 		})
-		if errors.Is(err, errFraming) {
+		if errors.Is(err, framing.ErrFraming) {
 			return &DamagedError{Path: b.folder + "/" + name, Reason: err.Error()}
 		}
 		if want := b.doc.Parts[t.Partition].Rows; err == nil && b.doc.Form == Binary && n != want {
@@ -134,29 +133,4 @@ func (b *Batch) part(ctx context.Context, i int) ([]byte, error) {
 		return nil, &DamagedError{Path: path, Reason: why}
 	}
 	return data, nil
-}
-
-var errFraming = errors.New("its rows do not end where the file ends")
-
-// unframe calls yield for each row of a part's bytes, with its number from 0 on.
-func unframe(form Form, b []byte, yield func(n int64, row []byte) error) (n int64, err error) {
-	for ; len(b) > 0; n++ {
-		var row []byte
-		if form == Text {
-			var ok bool
-			if row, b, ok = bytes.Cut(b, []byte{'\n'}); !ok {
-				return n, errFraming
-			}
-		} else {
-			size, k := binary.Uvarint(b)
-			if k <= 0 || size > uint64(len(b)-k) {
-				return n, errFraming
-			}
-			row, b = b[k:k+int(size)], b[k+int(size):]
-		}
-		if err := yield(n, row[:len(row):len(row)]); err != nil {
-			return n, err
-		}
-	}
-	return n, nil
 }

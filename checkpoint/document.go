@@ -3,12 +3,11 @@ package checkpoint
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
-	"github.com/zeebo/xxh3"
-
-	"github.com/statemill/statemill/checkpoint/statefile"
 	"github.com/statemill/statemill/internal/sabotage"
+	"github.com/statemill/statemill/internal/sealed"
 )
 
 // The newest formats, by document. A format is never changed once a release has
@@ -21,14 +20,6 @@ const (
 	metadataFormat = 1
 	planFormat     = 1
 	commitFormat   = 1
-)
-
-// A document is one line: a JSON object whose last member is "sum", the xxh3 of
-// 128 bits of all bytes before the comma that precedes it, in hexadecimal.
-const (
-	sumHead = `,"sum":"`
-	sumTail = "\"}\n"
-	tailLen = len(sumHead) + 2*len(statefile.Sum{}) + len(sumTail)
 )
 
 // document is what the four kinds have in common.
@@ -48,12 +39,8 @@ func encode(d document) ([]byte, error) {
 	if err := e.Encode(d); err != nil {
 		return nil, fmt.Errorf("checkpoint: encode a %T: %w", d, err)
 	}
-	body := bytes.TrimSuffix(b.Bytes(), []byte("}\n"))
-	return append(body, tailOf(body)...), nil
-}
-
-func tailOf(body []byte) string {
-	return sumHead + statefile.Sum(xxh3.Hash128(body).Bytes()).String() + sumTail
+	out, _ := sealed.Seal(bytes.TrimSuffix(b.Bytes(), []byte("}\n")))
+	return out, nil
 }
 
 // decode reads what encode gave into d. path and number are the file's name and
@@ -62,17 +49,16 @@ func decode(b []byte, path string, number uint64, d document) error {
 	corrupt := func(reason string, cause error) error {
 		return &CorruptError{Path: path, Number: number, Reason: reason, Err: cause}
 	}
-	if len(b) < tailLen {
+	object, _, err := sealed.Open(b)
+	switch {
+	case errors.Is(err, sealed.ErrShort):
 		return corrupt(fmt.Sprintf("it has %d bytes, which is less than a checksum takes", len(b)), nil)
-	}
-	body, tail := b[:len(b)-tailLen], b[len(b)-tailLen:]
-	if string(tail) != tailOf(body) && !sabotage.On("sum-not-checked") {
-		if !bytes.HasPrefix(tail, []byte(sumHead)) || !bytes.HasSuffix(tail, []byte(sumTail)) {
-			return corrupt("it is cut off, or bytes follow its end", nil)
-		}
+	case err == nil || sabotage.On("sum-not-checked"):
+	case errors.Is(err, sealed.ErrCut):
+		return corrupt("it is cut off, or bytes follow its end", nil)
+	default:
 		return corrupt("its checksum differs", nil)
 	}
-	object := append(bytes.Clone(body), '}')
 	// The format first: a newer one may have other members.
 	var head struct {
 		Format int `json:"format"`

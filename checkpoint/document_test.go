@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/statemill/statemill/checkpoint/statefile"
+	"github.com/statemill/statemill/internal/sealed"
 	"github.com/statemill/statemill/source"
 	"github.com/statemill/statemill/vfs"
 )
@@ -111,8 +112,8 @@ func TestDamagedDocuments(t *testing.T) {
 
 // seal puts the checksum behind an object, as a program would.
 func seal(object string) []byte {
-	body := []byte(object[:len(object)-1])
-	return append(body, tailOf(body)...)
+	b, _ := sealed.Seal([]byte(object[:len(object)-1]))
+	return b
 }
 
 // TestStrangeDocuments: whole documents that are not what was asked for.
@@ -125,7 +126,7 @@ func TestStrangeDocuments(t *testing.T) {
 		require.ErrorContains(t, err, "some/8 (number 8)", name)
 		require.ErrorContains(t, err, "its number is 7", name)
 
-		newer := seal(string(bytes.Replace(b[:len(b)-tailLen], []byte(`"format":1`), []byte(`"format":2,"more":{}`), 1)) + "}")
+		newer := seal(string(bytes.Replace(b[:len(b)-sealed.TailLen], []byte(`"format":1`), []byte(`"format":2,"more":{}`), 1)) + "}")
 		err = decode(newer, "some/7", 7, empty(d))
 		var f *FormatError
 		require.ErrorAs(t, err, &f, name)
@@ -133,7 +134,7 @@ func TestStrangeDocuments(t *testing.T) {
 		require.ErrorIs(t, err, ErrFormat)
 		require.NotErrorIs(t, err, ErrCorrupt)
 
-		unknown := seal(string(b[:len(b)-tailLen]) + `,"more":1}`)
+		unknown := seal(string(b[:len(b)-sealed.TailLen]) + `,"more":1}`)
 		require.ErrorContains(t, decode(unknown, "some/7", 7, empty(d)), "more", name)
 	}
 	for _, object := range []string{"{}", "[]", `{"format":0}`, `{"format":1}`, `{"format":"1"}`, `{"format":-3,"term":7}`, "null", "{"} {
@@ -202,11 +203,11 @@ func FuzzDocuments(f *testing.F) {
 		b, err := encode(d)
 		require.NoError(f, err)
 		f.Add(b, false)
-		f.Add(b[:len(b)-tailLen], true)
+		f.Add(b[:len(b)-sealed.TailLen], true)
 	}
-	f.Fuzz(func(t *testing.T, b []byte, sealed bool) {
-		if sealed { // past the checksum
-			b = append(bytes.Clone(b), tailOf(b)...)
+	f.Fuzz(func(t *testing.T, b []byte, unsealed bool) {
+		if unsealed { // past the checksum
+			b, _ = sealed.Seal(bytes.Clone(b))
 		}
 		for _, kind := range kinds {
 			d := empty(kind)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/statemill/statemill/codec"
+	"github.com/statemill/statemill/internal/sealed"
 	"github.com/statemill/statemill/vfs"
 )
 
@@ -269,7 +270,7 @@ func TestNewerMetadata(t *testing.T) {
 	b, err := s.Get(ctx, "metadata/1")
 	require.NoError(t, err)
 	require.NoError(t, s.Delete(ctx, "metadata/1"))
-	body := strings.Replace(string(b[:len(b)-tailLen]), `"format":1`, `"format":9`, 1)
+	body := strings.Replace(string(b[:len(b)-sealed.TailLen]), `"format":1`, `"format":9`, 1)
 	newer := seal(body + "}")
 	putBytes(t, s, "metadata/1", newer)
 	err = newJob(m, nil).open(ctx)

@@ -3,12 +3,14 @@ package sink
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/statemill/statemill/internal/sabotage"
+	"github.com/statemill/statemill/internal/sealed"
 )
 
 // EntryFormat is the number of the format of manifests/ that this version
@@ -40,9 +42,6 @@ type entry struct {
 const (
 	kindFence = "fence"
 	kindEpoch = "epoch"
-
-	sumMember = `,"sum":"`
-	sumTail   = "\"}\n"
 )
 
 // File is one file of an epoch, as its manifest tells it.
@@ -70,11 +69,8 @@ func (e *entry) encode() ([]byte, Sum, error) {
 	if err != nil {
 		return nil, Sum{}, fmt.Errorf("sink %s: entry %d: %w", e.Unit, e.Seq, err)
 	}
-	b = b[:len(b)-1]
-	sum := SumOf(b)
-	b = append(b, sumMember...)
-	b = append(b, sum.String()...)
-	return append(b, sumTail...), sum, nil
+	b, sum := sealed.Seal(b[:len(b)-1])
+	return b, sum, nil
 }
 
 // decodeEntry reads what encode wrote. Whatever else it is given is an error,
@@ -83,16 +79,13 @@ func decodeEntry(path string, b []byte) (*entry, Sum, error) {
 	damaged := func(format string, args ...any) (*entry, Sum, error) {
 		return nil, Sum{}, &DamagedError{Path: path, Reason: fmt.Sprintf(format, args...)}
 	}
-	const tail = len(sumMember) + 2*len(Sum{}) + len(sumTail)
-	if len(b) < tail {
+	whole, sum, err := sealed.Open(b)
+	switch {
+	case errors.Is(err, sealed.ErrShort):
 		return damaged("%d bytes are no entry", len(b))
-	}
-	body, rest := b[:len(b)-tail], b[len(b)-tail:]
-	sum := SumOf(body)
-	if string(rest) != sumMember+sum.String()+sumTail {
+	case err != nil:
 		return damaged("its checksum is not that of its bytes")
 	}
-	whole := append(slices.Clip(body), '}')
 	var head struct {
 		Format int `json:"format"`
 	}

@@ -7,9 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/statemill/statemill/vfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/statemill/statemill/internal/framing"
+	"github.com/statemill/statemill/internal/sealed"
+	"github.com/statemill/statemill/vfs"
 )
 
 func sample() []*entry {
@@ -128,7 +131,8 @@ func TestManifestRefuses(t *testing.T) {
 		`{ "format":1,"kind":"fence","seq":1}`, `{"format":1,"kind":"fence","seq":1,"new":2}`, `[]`, `{"format":"x"}`, `{"format":1,"seq":-1}`, `{`, ``,
 	} {
 		body := strings.TrimSuffix(text, "}")
-		_, _, err := decodeEntry("m", []byte(body+sumMember+SumOf([]byte(body)).String()+sumTail))
+		b, _ := sealed.Seal([]byte(body))
+		_, _, err := decodeEntry("m", b)
 		require.ErrorIs(t, err, ErrDamaged, text)
 	}
 }
@@ -174,7 +178,7 @@ func FuzzManifest(f *testing.F) {
 			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrFormat) {
 				t.Fatalf("an error without a name: %v", err)
 			}
-			b = append(bytes.Clone(b), sumMember+SumOf(b).String()+sumTail...)
+			b, _ = sealed.Seal(bytes.Clone(b))
 			if e, _, err = decodeEntry("m", b); err != nil {
 				return
 			}
@@ -189,17 +193,17 @@ func FuzzFraming(f *testing.F) {
 	f.Add("lines", []byte("a\nb\n"))
 	f.Add("records", []byte("\x01a\x00"))
 	f.Add("records", []byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01a"))
-	f.Fuzz(func(t *testing.T, framing string, b []byte) {
-		if framing != framingLines {
-			framing = framingRecords
+	f.Fuzz(func(t *testing.T, form string, b []byte) {
+		if form != framingLines {
+			form = framingRecords
 		}
 		var list [][]byte
-		n, err := unframe(framing, b, func(row []byte) error { list = append(list, row); return nil })
+		n, err := framing.Each(form == framingLines, b, func(_ int64, row []byte) error { list = append(list, row); return nil })
 		if err != nil {
 			return
 		}
 		var out bytes.Buffer
-		m, err := frame(framing, func(yield func([]byte) error) error {
+		m, err := frame(form, func(yield func([]byte) error) error {
 			for _, row := range list {
 				if err := yield(row); err != nil {
 					return err
@@ -210,7 +214,7 @@ func FuzzFraming(f *testing.F) {
 		if err != nil || m != n || n != int64(len(list)) {
 			t.Fatal(n, m, len(list), err)
 		}
-		if framing == framingLines && !bytes.Equal(out.Bytes(), b) {
+		if form == framingLines && !bytes.Equal(out.Bytes(), b) {
 			t.Fatalf("read %q, written %q", b, out.Bytes())
 		}
 	})

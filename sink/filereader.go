@@ -8,6 +8,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/statemill/statemill/internal/framing"
 	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/vfs"
 )
@@ -179,8 +180,8 @@ func (r *FileReader) FileRows(ctx context.Context, f File, yield func(row []byte
 	if err != nil {
 		return err
 	}
-	n, err := unframe(f.Framing, b, yield)
-	if errors.Is(err, errFraming) || err == nil && n != f.Rows {
+	n, err := framing.Each(f.Framing == framingLines, b, func(_ int64, row []byte) error { return yield(row) })
+	if errors.Is(err, framing.ErrFraming) || err == nil && n != f.Rows {
 		return &DamagedError{Path: r.folder + f.Name, Reason: fmt.Sprintf("%d rows were read, its manifest says %d", n, f.Rows)}
 	}
 	return err

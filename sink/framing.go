@@ -3,7 +3,6 @@ package sink
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 )
@@ -54,29 +53,4 @@ func frame(framing string, rows Rows, w io.Writer) (n int64, err error) {
 		return err
 	})
 	return n, err
-}
-
-var errFraming = errors.New("its rows do not end where the file ends")
-
-// unframe calls yield for each row of a file's bytes.
-func unframe(framing string, b []byte, yield func(row []byte) error) (n int64, err error) {
-	for ; len(b) > 0; n++ {
-		var row []byte
-		if framing == framingLines {
-			var ok bool
-			if row, b, ok = bytes.Cut(b, []byte{'\n'}); !ok {
-				return n, errFraming
-			}
-		} else {
-			size, k := binary.Uvarint(b)
-			if k <= 0 || size > uint64(len(b)-k) {
-				return n, errFraming
-			}
-			row, b = b[k:k+int(size)], b[k+int(size):]
-		}
-		if err := yield(row[:len(row):len(row)]); err != nil {
-			return n, err
-		}
-	}
-	return n, nil
 }
