@@ -45,18 +45,10 @@ func (c *Conn) EpochEnds(ctx context.Context, questions []EpochQuestion) ([]Epoc
 	for i, q := range questions {
 		partitions[i] = q.TopicPartition
 	}
-	runs := topicRuns(partitions)
-	b = be.AppendUint32(b, uint32(len(runs)))
-	for i := 0; len(runs) > 0; runs = runs[1:] {
-		b = appendText(b, runs[0][0].Topic)
-		b = be.AppendUint32(b, uint32(len(runs[0])))
-		for range runs[0] {
-			b = be.AppendUint32(b, uint32(questions[i].Partition))
-			b = be.AppendUint32(b, 1<<32-1) // any current epoch
-			b = be.AppendUint32(b, uint32(questions[i].Epoch))
-			i++
-		}
-	}
+	b = appendTopics(b, partitions, func(b []byte, i int) []byte {
+		b = be.AppendUint32(b, 1<<32-1) // any current epoch
+		return be.AppendUint32(b, uint32(questions[i].Epoch))
+	})
 	answer, err := c.call(ctx, b, smallAnswer)
 	if err != nil {
 		return nil, err

@@ -30,18 +30,9 @@ func (c *Conn) OffsetCommit(ctx context.Context, group string, offsets []GroupOf
 	for i, o := range offsets {
 		partitions[i] = o.TopicPartition
 	}
-	runs := topicRuns(partitions)
-	b = be.AppendUint32(b, uint32(len(runs)))
-	for i := 0; len(runs) > 0; runs = runs[1:] {
-		b = appendText(b, runs[0][0].Topic)
-		b = be.AppendUint32(b, uint32(len(runs[0])))
-		for range runs[0] {
-			b = be.AppendUint32(b, uint32(offsets[i].Partition))
-			b = be.AppendUint64(b, uint64(offsets[i].Offset))
-			b = appendText(b, offsets[i].Metadata)
-			i++
-		}
-	}
+	b = appendTopics(b, partitions, func(b []byte, i int) []byte {
+		return appendText(be.AppendUint64(b, uint64(offsets[i].Offset)), offsets[i].Metadata)
+	})
 	answer, err := c.call(ctx, b, smallAnswer)
 	if err != nil {
 		return err

@@ -38,19 +38,12 @@ func (c *Conn) ListOffsets(ctx context.Context, which int64, committed bool, par
 	b := c.begin(keyListOffsets, version, false)
 	b = binary.BigEndian.AppendUint32(b, 1<<32-1) // no replica
 	b = append(b, isolation(committed))
-	runs := topicRuns(partitions)
-	b = binary.BigEndian.AppendUint32(b, uint32(len(runs)))
-	for _, run := range runs {
-		b = appendText(b, run[0].Topic)
-		b = binary.BigEndian.AppendUint32(b, uint32(len(run)))
-		for _, p := range run {
-			b = binary.BigEndian.AppendUint32(b, uint32(p.Partition))
-			if version >= 4 {
-				b = binary.BigEndian.AppendUint32(b, 1<<32-1) // any leader epoch
-			}
-			b = binary.BigEndian.AppendUint64(b, uint64(which))
+	b = appendTopics(b, partitions, func(b []byte, _ int) []byte {
+		if version >= 4 {
+			b = binary.BigEndian.AppendUint32(b, 1<<32-1) // any leader epoch
 		}
-	}
+		return binary.BigEndian.AppendUint64(b, uint64(which))
+	})
 	answer, err := c.call(ctx, b, smallAnswer)
 	if err != nil {
 		return nil, err

@@ -146,13 +146,21 @@ func (c *Conn) AddPartitionsToTxn(ctx context.Context, t Txn, partitions []Topic
 const operationNotAttempted = 55
 
 func appendPartitions(b []byte, partitions []TopicPartition) []byte {
+	return appendTopics(b, partitions, func(b []byte, _ int) []byte { return b })
+}
+
+// appendTopics writes partitions topic by topic, those of one topic standing together.
+// Behind the number of partition i comes what more appends.
+func appendTopics(b []byte, partitions []TopicPartition, more func(b []byte, i int) []byte) []byte {
 	runs := topicRuns(partitions)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(runs)))
+	i := 0
 	for _, run := range runs {
 		b = appendText(b, run[0].Topic)
 		b = binary.BigEndian.AppendUint32(b, uint32(len(run)))
 		for _, p := range run {
-			b = binary.BigEndian.AppendUint32(b, uint32(p.Partition))
+			b = more(binary.BigEndian.AppendUint32(b, uint32(p.Partition)), i)
+			i++
 		}
 	}
 	return b
