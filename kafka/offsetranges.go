@@ -55,17 +55,7 @@ func OffsetRanges(r *rdd.RDD[Record]) ([]OffsetRange, error) {
 // with ContinueOnLoss what is left of it is read. One that goes beyond the end of the log is
 // an error too: nothing is waited for.
 func RDD(ranges []OffsetRange, opts ...SourceOption) (*rdd.RDD[Record], error) {
-	c := defaultConfig()
-	for _, o := range opts {
-		if o == nil {
-			c.fault("an option is nil")
-			continue
-		}
-		o.applySource(&c)
-	}
-	if len(c.brokers) == 0 {
-		c.fault("no broker is named: Brokers(\"host:port\")")
-	}
+	c := given(opts)
 	switch {
 	case len(c.topics) > 0 || c.pattern != nil || c.wait || c.given > 0 || c.offsets != nil || c.toEnd:
 		c.fault("an RDD reads its ranges: leave out the options of topics and partitions, and of where to start and to stop")

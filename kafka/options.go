@@ -173,7 +173,8 @@ func defaultConfig() config {
 	}
 }
 
-func newConfig(opts []SourceOption) config {
+// given is the default with what options say, before that is checked as a whole.
+func given(opts []SourceOption) config {
 	c := defaultConfig()
 	for _, o := range opts {
 		if o == nil {
@@ -185,6 +186,11 @@ func newConfig(opts []SourceOption) config {
 	if len(c.brokers) == 0 {
 		c.fault("no broker is named: Brokers(\"host:port\")")
 	}
+	return c
+}
+
+func newConfig(opts []SourceOption) config {
+	c := given(opts)
 	c.subscription.check(&c)
 	c.start.check(&c)
 	if c.readAhead < 0 {

@@ -13,6 +13,15 @@ import (
 // unitID is the transactional id of a sink for a root, and its group.
 func unitID(root, name string) string { return "statemill." + root + "." + name }
 
+// rootOf gives the root of which an id is that of the sink with a name.
+func rootOf(id, name string) (root string, ok bool) {
+	if root, ok = strings.CutPrefix(id, "statemill."); !ok {
+		return "", false
+	}
+	root, ok = strings.CutSuffix(root, "."+name)
+	return root, ok && root != "" && !strings.Contains(root, ".")
+}
+
 // tell tells the user of a root that has written nothing here which other roots have,
 // by this sink's name. That it cannot find out is no reason to fail.
 func (s *Sink) tell(ctx context.Context, f sink.Fence) {
@@ -26,8 +35,8 @@ func (s *Sink) tell(ctx context.Context, f sink.Fence) {
 			return err
 		})
 		for _, g := range groups {
-			root, ok := strings.CutPrefix(g, "statemill.")
-			if root, ok = cutSuffix(root, "."+s.name, ok); !ok || root == "" || strings.Contains(root, ".") {
+			root, ok := rootOf(g, s.name)
+			if !ok {
 				continue
 			}
 			if root == f.Root {
@@ -52,10 +61,3 @@ func (s *Sink) tell(ctx context.Context, f sink.Fence) {
 
 // mostRoots is how many a notice names.
 const mostRoots = 5
-
-func cutSuffix(s, suffix string, ok bool) (string, bool) {
-	if !ok {
-		return s, false
-	}
-	return strings.CutSuffix(s, suffix)
-}
