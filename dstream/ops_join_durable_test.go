@@ -41,8 +41,8 @@ func joins(parts int) dstream.Job {
 	}
 }
 
-// CP1: joins give what a plain model gives, in every batch, with the job killed at every batch, also in
-// the middle of it; of a window, with what earlier runs have read, and with ticks that nobody saw.
+// CP1: joins give what a plain model gives, in every batch, with the job killed after every batch; of a
+// window, with what earlier runs have read, and with ticks that nobody saw.
 func TestJoinsSurvive(t *testing.T) {
 	for seed := range uint64(8) {
 		rng := rand.New(rand.NewPCG(seed, 20))
