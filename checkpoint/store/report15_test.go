@@ -148,8 +148,9 @@ func (m *machine) step(rt *rapid.T, policy store.Policy) {
 			}
 			list = append(list, c)
 		}
-		// A commit that waits for a held upload would wait for ever.
-		if m.maint.Stats().ChainMax >= 2*policy.Versions {
+		// A commit that waits for a held upload would wait for ever; it does so a tenth
+		// before twice the interval.
+		if n := policy.Versions; m.maint.Stats().ChainMax >= 2*n-n/5 {
 			m.release()
 		}
 		m.epoch(list...)
