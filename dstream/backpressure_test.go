@@ -128,22 +128,25 @@ func TestBackpressurePerSource(t *testing.T) {
 
 // The other caps hold beside the rate, and without backpressure no rate is in force.
 func TestCapsBesideBackpressure(t *testing.T) {
-	var r *rig
 	var each atomic.Int64
 	each.Store(int64(time.Millisecond))
-	job := func() dstream.Job { return slowJob(&r, &each, backlog("in", 100_000)) }
-	r = newRig(t, time.Second, job(), dstream.WithBackpressure(), dstream.WithInitialRate(math.Inf(1)), dstream.WithMaxRecordsPerBatch(30)).start()
+	start := func(opts ...dstream.ContextOption) *rig {
+		var r *rig // the job's own: that of a rig before may still be in an output, and move its clock
+		r = newRig(t, time.Second, slowJob(&r, &each, backlog("in", 100_000)), opts...).start()
+		return r
+	}
+	r := start(dstream.WithBackpressure(), dstream.WithInitialRate(math.Inf(1)), dstream.WithMaxRecordsPerBatch(30))
 	r.upTo(3)
 	rates, rows := r.rates(0, 3)
 	require.Equal(t, []int64{30, 30, 30}, rows)
 	require.Equal(t, []float64{0, 0}, rates[:2])
 	require.InDelta(t, 1000, rates[2], 1e-9)
 
-	r = newRig(t, time.Second, job(), dstream.WithBackpressure(), dstream.WithMaxRatePerPartition(7)).start()
+	r = start(dstream.WithBackpressure(), dstream.WithMaxRatePerPartition(7))
 	r.tick(1)
 	require.EqualValues(t, 7, r.last().InputRows)
 
-	r = newRig(t, time.Second, job(), dstream.WithMaxRecordsPerBatch(30)).start()
+	r = start(dstream.WithMaxRecordsPerBatch(30))
 	r.tick(1)
 	require.Zero(t, r.last().Sources[0].Rate)
 	require.EqualValues(t, 30, r.last().Sources[0].Limit)
