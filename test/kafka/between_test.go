@@ -242,6 +242,9 @@ func TestStopWhileSilent(t *testing.T) {
 			require.Less(r, time.Since(began), 5*time.Second)
 			p.drop(false)
 		}
-		goleak.VerifyNone(r, before, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"))
+		goleak.VerifyNone(r, before, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+			// The broker waits for each request on a goroutine of its own, also on
+			// connections from before.
+			goleak.IgnoreAnyFunction("github.com/twmb/franz-go/pkg/kfake.(*clientConn).read.func1"))
 	})
 }
