@@ -44,8 +44,8 @@ func (e *TruncatedError) Error() string {
 // Permanent says that trying again does not help.
 func (e *TruncatedError) Permanent() bool { return true }
 
-// errOtherLog is a leader that knows no epoch as late as the one that was seen. It may
-// be one that was replaced and does not know it yet.
+// errOtherLog is a leader that knows no epoch as late as the one that was seen, and does
+// not lead under one. It may have been replaced and not know it yet.
 type errOtherLog struct {
 	p     *part
 	read  int64
@@ -190,6 +190,7 @@ func (s *kafkaSource) confirmAt(ctx context.Context, addr string, list []seen) e
 	if err != nil || silent {
 		return err
 	}
+	var unknown []seen
 	for _, x := range list {
 		i := slices.IndexFunc(ends, func(e wire.EpochEnd) bool { return TopicPartition(e.TopicPartition) == x.p.TopicPartition })
 		switch {
@@ -199,9 +200,36 @@ func (s *kafkaSource) confirmAt(ctx context.Context, addr string, list []seen) e
 			return fmt.Errorf("%s at broker %s: %w", x.p.name, addr, ends[i].Err)
 		case sabotage.On("leader-epoch-believed"):
 		case ends[i].Epoch < 0 || ends[i].End < 0:
-			return &errOtherLog{x.p, x.until, x.epoch}
+			unknown = append(unknown, x)
 		case ends[i].End < x.until:
 			return &TruncatedError{x.p.Topic, x.p.Partition, x.until, x.epoch, ends[i].End, x.now}
+		}
+	}
+	return s.ledLater(ctx, addr, unknown)
+}
+
+// ledLater looks closer at a broker that knows no epochs as late as those that were
+// seen. Some brokers know only epochs in which something was written (Apache Kafka notes
+// every leader's): one whose own epoch is as late has the same history, under which
+// nothing was written since, and what was read is there as far as its log goes.
+func (s *kafkaSource) ledLater(ctx context.Context, addr string, unknown []seen) error {
+	if len(unknown) == 0 {
+		return nil
+	}
+	parts, all := make([]*part, len(unknown)), make([]int, len(unknown))
+	for i, x := range unknown {
+		parts[i], all[i] = x.p, i
+	}
+	later := make([]bool, len(unknown))
+	err := s.askBroker(ctx, addr, wire.Latest, parts, all, func(i int, a wire.OffsetAnswer) {
+		later[i] = a.Epoch >= unknown[i].epoch && a.Offset >= unknown[i].until
+	})
+	if err != nil {
+		return err
+	}
+	for i, x := range unknown {
+		if !later[i] && !sabotage.On("leader-epoch-any-later") {
+			return &errOtherLog{x.p, x.until, x.epoch}
 		}
 	}
 	return nil

@@ -160,6 +160,37 @@ func TestReplacedLeaderDoesNotKnowYet(t *testing.T) {
 	require.ErrorContains(t, err, "though the topic has the same id")
 }
 
+// TestLeaderThatHasWrittenNothing: leaders change, nobody writes, and the brokers know
+// only epochs in which something was written. Their own is as late, so their history is
+// the one that was read, unless the log is shorter.
+func TestLeaderThatHasWrittenNothing(t *testing.T) {
+	for _, id := range []bool{false, true} {
+		b, l := led(t, 5, 1, 4)
+		b.anonymous, l.unwritten = !id, true
+		s := open(t, b, nil, RetryFor(time.Millisecond))
+		p, err := s.Plan(t.Context(), source.Limits{Records: 3})
+		require.NoError(t, err)
+		require.Equal(t, "5", p.Ranges[0].Mark)
+		b.mu.Lock()
+		l.epoch = 6
+		b.mu.Unlock()
+		more, got := readAll(t, s, source.Limits{})
+		require.Equal(t, []string{"0@3=d"}, got, "the same run")
+		require.Equal(t, "6", more.Ranges[0].Mark)
+		s = open(t, b, &p, RetryFor(time.Millisecond)) // a new run
+		require.NoError(t, read(t, s, p.Ranges[0]))
+		_, got = readAll(t, s, source.Limits{})
+		require.Equal(t, []string{"0@3=d"}, got)
+
+		b.mu.Lock()
+		l.epoch = 4 // not as late
+		b.mu.Unlock()
+		err = read(t, open(t, b, &p, RetryFor(time.Millisecond)), p.Ranges[0])
+		require.ErrorAs(t, err, new(*source.ChangedError))
+		require.ErrorContains(t, err, "knows no epoch that late")
+	}
+}
+
 // TestLeaderEpochsAreAskedAgain: what fails for a moment, and what fails for good.
 func TestLeaderEpochsAreAskedAgain(t *testing.T) {
 	b, _ := led(t, 5)

@@ -23,7 +23,7 @@ func (b *fakeBroker) epochs(a []byte, code int16, q *cursor) []byte {
 			}
 			end := l.end
 			switch {
-			case epoch > l.epoch:
+			case epoch > l.epoch, l.unwritten && int(epoch) >= len(l.ends):
 				epoch, end = -1, -1
 			case int(epoch) < len(l.ends):
 				end = l.ends[epoch]

@@ -47,6 +47,7 @@ type fakeLog struct {
 	aborted            [][2]int64
 	epoch              int32   // the leader's
 	ends               []int64 // of the epochs before, from 0 on
+	unwritten          bool    // nothing was written since them, and epochs without are not known
 }
 
 func newFake(t *testing.T) *fakeBroker {

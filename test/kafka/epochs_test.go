@@ -2,6 +2,7 @@ package kafkatest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,4 +90,66 @@ func TestTopicMadeAgainOnOldBrokers(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, n)
 	require.EqualValues(t, 20, batch(s).Ranges[0].Until)
+}
+
+// TestLeaderMovesWithoutAWrite: leaders change again and again, of a log to which nobody
+// writes, between the plans of a run and between runs. It is the same log, whether the
+// brokers know epochs in which nothing was written, as real ones do, or not. // report 22
+func TestLeaderMovesWithoutAWrite(t *testing.T) {
+	t.Run("embedded", func(t *testing.T) {
+		c, err := kfake.NewCluster(kfake.NumBrokers(3))
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		r := newRig(t, strings.Join(c.ListenAddrs(), ","), false)
+		r.leaderMoves(func(topic string, node int32) { require.NoError(t, c.MoveTopicPartition(topic, 0, node-1)) })
+	})
+	t.Run("real", func(t *testing.T) {
+		n := realNodes(t, 3)
+		require.NoError(t, n.whole())
+		n.leaderMoves(n.move)
+	})
+}
+
+// leaderMoves reads a log whose leader move changes to the brokers 1, 2 and 3.
+func (r *rig) leaderMoves(move func(topic string, node int32)) {
+	topic := r.topic(1)
+	cl := r.client(kgo.MetadataMinAge(10 * time.Millisecond))
+	write := func(n int) {
+		for i := range n {
+			r.produce(cl, topic, value(0, fmt.Sprint(i)))
+		}
+	}
+	open := func(last *source.Plan) source.Source[kafka.Record] {
+		s := kafka.NewSource(kafka.Brokers(strings.Split(r.addr, ",")...), kafka.Topics(topic), kafka.FromEarliest())
+		require.NoError(r, s.Open(r.ctx, last))
+		r.Cleanup(func() { require.NoError(r, s.Close()) })
+		return s
+	}
+	read := func(s source.Source[kafka.Record], x source.Range) (n int64) {
+		require.NoError(r, s.Read(r.ctx, x, func(int64, kafka.Record) error { n++; return nil }))
+		return n
+	}
+	write(4)
+	s := open(nil)
+	marks := map[string]bool{}
+	for i := range 8 {
+		p, err := s.Plan(r.ctx, source.Limits{Records: 2})
+		require.NoError(r, err, "plan %d", i)
+		x := p.Ranges[0]
+		require.Equal(r, x.Until-x.From, read(s, x))
+		marks[x.Mark] = true
+		move(topic, int32(i%3+1))
+		require.Equal(r, x.Until-x.From, read(s, x), "the plan again, in the same run")
+		if i%2 == 1 {
+			s = open(&p)
+			require.Equal(r, x.Until-x.From, read(s, x), "the plan again, in a new run")
+		}
+		if i == 4 {
+			write(2)
+		}
+	}
+	p, err := s.Plan(r.ctx, source.Limits{})
+	require.NoError(r, err)
+	require.EqualValues(r, 6, p.Ranges[0].Until)
+	require.GreaterOrEqual(r, len(marks), 6, "leader epochs: %v", marks)
 }

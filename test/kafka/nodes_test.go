@@ -130,3 +130,30 @@ func inSync(a *kmsg.MetadataResponse) bool {
 	}
 	return true
 }
+
+// move makes a broker the leader of a topic's partition 0, and waits until all know it.
+func (n *nodes) move(topic string, node int32) {
+	assign := kmsg.NewPtrAlterPartitionAssignmentsRequest()
+	assign.TimeoutMillis = 30_000
+	x := kmsg.NewAlterPartitionAssignmentsRequestTopicPartition()
+	x.Replicas = []int32{node, node%3 + 1, (node+1)%3 + 1}
+	assign.Topics = []kmsg.AlterPartitionAssignmentsRequestTopic{{Topic: topic, Partitions: []kmsg.AlterPartitionAssignmentsRequestTopicPartition{x}}}
+	_, err := assign.RequestWith(n.ctx, n.admin)
+	require.NoError(n, err)
+	elect := kmsg.NewPtrElectLeadersRequest() // the preferred one
+	elect.TimeoutMillis = 30_000
+	elect.Topics = []kmsg.ElectLeadersRequestTopic{{Topic: topic, Partitions: []int32{0}}}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		_, err := elect.RequestWith(n.ctx, n.admin)
+		if now, lerr := n.leader(topic, 0); err == nil && lerr == nil && now == node {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-n.ctx.Done():
+			require.NoError(n, fmt.Errorf("broker %d does not become the leader: %w", node, n.ctx.Err()))
+		}
+	}
+}

@@ -108,6 +108,7 @@ var table = []Break{
 	{Name: "dead-letter-time-of-run", Package: "kafka", Test: "TestDeadLetterOfAnyRecord"},
 	{Name: "kafka-epoch-twice", Package: "test/kafka", Test: "TestSinkSuite/embedded/EpochsGoForward"},
 	{Name: "kafka-sequence-stands", Package: "test/kafka", Test: "TestProducer/embedded"},
+	{Name: "leader-epoch-any-later", Package: "kafka", Test: "TestLeaderThatHasWrittenNothing"},
 	{Name: "leader-epoch-believed", Package: "kafka", Test: "TestTopicWithoutIDMadeAgain"},
 	{Name: "loss-not-counted", Package: "kafka", Test: "TestContinueOnLoss"},
 	{Name: "mirror-goes-back", Package: "test/kafka", Test: "TestGroupNeverGoesBack/embedded"},
