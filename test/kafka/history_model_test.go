@@ -2,6 +2,7 @@ package kafkatest
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,6 +30,16 @@ type written struct {
 // topic, and the last value for each key of the table.
 type historyModel struct {
 	counted, table []*written
+}
+
+// are says how many records have a fate.
+func (m *historyModel) are(f fate) (n int) {
+	for _, w := range slices.Concat(m.counted, m.table) {
+		if w.fate == f {
+			n++
+		}
+	}
+	return n
 }
 
 func (m *historyModel) totals() map[string]int {

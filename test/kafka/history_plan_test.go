@@ -123,6 +123,27 @@ func planHistory(random *rand.Rand, s setting) (steps []step) {
 	return steps
 }
 
+// fixedHistories is how many histories are the same in each run.
+const fixedHistories = 20
+
+// TestFixedHistoriesDoAll: each thing that may happen does, in those of every run.
+func TestFixedHistoriesDoAll(t *testing.T) {
+	seen, dies := map[string]int{}, 0
+	for seed := range uint64(fixedHistories) {
+		s, random := embeddedHistory, rand.New(rand.NewPCG(seed+1, 0))
+		s.objects = random.IntN(2) == 0
+		for _, x := range planHistory(random, s) {
+			if seen[x.kind]++; x.kind == "end" && x.dies() {
+				dies++
+			}
+		}
+	}
+	for _, kind := range strings.Fields("write begin txn end table trim lose cut crash stop await grow move coordinators compact sleep wake") {
+		require.Positive(t, seen[kind], kind)
+	}
+	require.Positive(t, dies, "producers that die in a transaction")
+}
+
 // TestHistoryIsOfItsSeed: a seed gives one history, another seed another one, and all
 // kinds of steps come.
 func TestHistoryIsOfItsSeed(t *testing.T) {

@@ -83,14 +83,18 @@ func (r *rig) history(seed uint64, s setting, patient time.Duration, brokers his
 		}
 	}()
 	h.run(steps)
-	r.Logf("seed %d: %d steps, %d lives, %d records, %v", seed, len(steps), h.lives, h.numbers, time.Since(began).Round(time.Millisecond))
+	r.Logf("seed %d: %d steps, %d lives, %d records, %d of them aborted and %d lost, %d compacted away, %v",
+		seed, len(steps), h.lives, h.numbers, h.model.are(aborted), h.model.are(lost), h.compacted(), time.Since(began).Round(time.Millisecond))
 }
+
+// embeddedHistory is what each of the histories of TestHistoriesEmbedded may do.
+var embeddedHistory = setting{steps: 40}
 
 // TestHistoriesEmbedded: many short histories on a cluster of three in the process,
 // whose leaders and coordinators move: the state is the model's, and each output is
 // there once.
 func TestHistoriesEmbedded(t *testing.T) {
-	number := 20
+	number := fixedHistories
 	if testing.Short() {
 		number = 4
 	}
@@ -101,8 +105,8 @@ func TestHistoriesEmbedded(t *testing.T) {
 			t.Cleanup(c.Close)
 			r := newRig(t, strings.Join(c.ListenAddrs(), ","), false)
 			b := &fakeBrokers{r, c}
-			b.keepLogs()
-			r.history(seed, setting{steps: 40}, 20*time.Second, b)
+			b.keepLogs(seed%2 == 0)
+			r.history(seed, embeddedHistory, 20*time.Second, b)
 		})
 	})
 }
@@ -170,10 +174,10 @@ type fakeBrokers struct {
 	*kfake.Cluster
 }
 
-// keepLogs answers who asks whether a log has lost records: none has. The cluster's own
-// answer is of the batches that are there, and it knows no leader that has written
-// nothing yet.
-func (b *fakeBrokers) keepLogs() {
+// keepLogs answers who asks whether a log has lost records: none has, or nothing is known
+// of an epoch as late. The cluster's own answer is of the batches that compaction and
+// retention have left.
+func (b *fakeBrokers) keepLogs(unknown bool) {
 	b.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(q kmsg.Request) (kmsg.Response, error, bool) {
 		b.KeepControl()
 		a := q.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
@@ -182,7 +186,9 @@ func (b *fakeBrokers) keepLogs() {
 			x.Topic = t.Topic
 			for _, p := range t.Partitions {
 				y := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
-				y.Partition, y.LeaderEpoch, y.EndOffset = p.Partition, p.LeaderEpoch, math.MaxInt64
+				if y.Partition = p.Partition; !unknown { // else -1 and -1
+					y.LeaderEpoch, y.EndOffset = p.LeaderEpoch, math.MaxInt64
+				}
 				x.Partitions = append(x.Partitions, y)
 			}
 			a.Topics = append(a.Topics, x)

@@ -61,9 +61,14 @@ func (h *history) write(cl *kgo.Client, records []*kgo.Record, f fate) (all []*w
 	return all
 }
 
+// transactional is the id of a producer.
+func (h *history) transactional(producer int) kgo.Opt {
+	return kgo.TransactionalID(fmt.Sprintf("%s-producer%d", h.in, producer))
+}
+
 // begin writes to both topics in a transaction and leaves it open.
 func (h *history) begin(s step) {
-	cl := h.client(kgo.TransactionalID(fmt.Sprintf("%s-producer%d", h.in, s.producer)), kgo.TransactionTimeout(5*time.Minute))
+	cl := h.client(h.transactional(s.producer), kgo.TransactionTimeout(5*time.Minute))
 	require.NoError(h, cl.BeginTransaction())
 	records := h.counted(s)
 	// In the process, no client sees some committed rows of a compacted topic again.
@@ -73,7 +78,7 @@ func (h *history) begin(s step) {
 	h.open[s.producer] = &transaction{cl, h.write(cl, records, undecided)}
 }
 
-// end ends a transaction. Where a broker that dies leaves open what became of it, the
+// end ends a transaction, or lets its producer die, whose successor ends it. Where a broker that dies leaves open what became of it, the
 // topic tells.
 func (h *history) end(s step) {
 	x := h.open[s.producer]
@@ -82,7 +87,9 @@ func (h *history) end(s step) {
 	if s.yes {
 		f = committed
 	}
-	if err := x.client.EndTransaction(h.ctx, kgo.TransactionEndTry(s.yes)); err != nil {
+	if s.dies() {
+		h.succeed(x, s.producer)
+	} else if err := x.client.EndTransaction(h.ctx, kgo.TransactionEndTry(s.yes)); err != nil {
 		h.Logf("a transaction ends with %v", err)
 		require.NoError(h, x.client.EndTransaction(h.ctx, kgo.TryAbort))
 		first := x.written[0].record
@@ -98,6 +105,29 @@ func (h *history) end(s step) {
 	for _, w := range x.written {
 		w.fate = f
 	}
+}
+
+// dies says that the producer does not end its transaction.
+func (s step) dies() bool { return !s.yes && s.data%2 == 0 }
+
+// succeed takes over from a producer that has died: what it left open is aborted.
+func (h *history) succeed(x *transaction, producer int) {
+	x.client.Close()
+	cl := h.client(h.transactional(producer))
+	_, _, err := cl.ProducerID(h.ctx)
+	require.NoError(h, err)
+	cl.Close()
+}
+
+// compacted is how many rows of the table compaction has taken.
+func (h *history) compacted() int {
+	n := 0
+	for _, w := range h.model.table {
+		if w.fate == committed {
+			n++
+		}
+	}
+	return n - len(h.otherRead(h.table))
 }
 
 func (h *history) isCommitted(x *kgo.Record) bool {
