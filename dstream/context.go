@@ -145,7 +145,9 @@ func (ssc *StreamingContext) validate(at string) error {
 	if !slices.ContainsFunc(ssc.outputs, func(o *output) bool { return !o.letters }) {
 		faults = append(faults, &Fault{Caller: at, Call: "dstream.StreamingContext", Err: ErrNoOutputs})
 	}
-	ssc.nameHidden() // their names must differ, too
+	if ssc.state == initialized { // later the run reads the names
+		ssc.nameHidden() // their names must differ, too
+	}
 	faults = append(faults, ssc.duplicateNames()...)
 	faults = append(faults, ssc.checkpointFaults()...)
 	faults = append(faults, ssc.sinkFaults()...)
@@ -262,7 +264,7 @@ func (ssc *StreamingContext) ended(err error) {
 	h := ssc.cfg.harness
 	ssc.mu.Unlock()
 	if h != nil {
-		h.Ended(err)
+		h.Ended(ssc.result())
 	}
 }
 

@@ -30,6 +30,8 @@ type node struct {
 	stable bool
 	// constant: the stream gives the same RDD in every batch.
 	constant bool
+	// free: all that it is made of is constant, so it goes with streams of any slide.
+	free bool
 	// every: it gives an RDD in every batch, also in those off its slide: keys time
 	// out in them.
 	every bool

@@ -3,6 +3,7 @@ package dstream
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/statemill/statemill/vfs"
@@ -89,10 +90,20 @@ func readOptions(call string, opts []OpOption, takesName, takesPartitions bool) 
 	switch {
 	case c.partitionsSet && !takesPartitions:
 		faults = append(faults, fmt.Errorf("NumPartitions does not apply to %s", call))
-	case c.partitionsSet && c.partitions < 1:
-		faults = append(faults, atLeastOne(c.partitions, "the number of partitions"))
+	case c.partitionsSet:
+		if err := partitionsFault(c.partitions); err != nil {
+			faults = append(faults, err)
+		}
 	}
 	return c, faults
+}
+
+// partitionsFault says what is wrong with a number of partitions, nil if nothing is.
+func partitionsFault(n int) error {
+	if n > math.MaxInt32 {
+		return fmt.Errorf("the number of partitions is %d: want at most %d", n, math.MaxInt32)
+	}
+	return atLeastOne(n, "the number of partitions")
 }
 
 func (c opConfig) parts(workers int) int {

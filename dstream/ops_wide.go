@@ -29,7 +29,7 @@ func Repartition[T any](in Stream[T], n int) *DStream[T] {
 	d := derive(in, "Repartition", false, func(node *node, b *batchRun, r *rdd.RDD[T]) (*rdd.RDD[T], error) {
 		return own(b, node, rdd.Repartition(r, n)), nil
 	})
-	d.node.check(atLeastOne(n, "the number of partitions"))
+	d.node.check(partitionsFault(n))
 	return d
 }
 

@@ -2,6 +2,7 @@ package dstream
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/statemill/statemill/internal/harness"
@@ -41,7 +42,7 @@ func (s *MapWithStateDStream[K, S, M]) Checkpoint(interval time.Duration) *MapWi
 		}
 		*s.op.checkpointInterval() = interval
 		if s.remembers {
-			n.remember = max(n.remember, 2*interval)
+			n.remember = max(n.remember, longer(interval, interval))
 		}
 		return checkpointMultiple(interval, n.slide)
 	})
@@ -54,7 +55,7 @@ func (s *MapWithStateDStream[K, S, M]) CheckpointInterval() time.Duration {
 	if d := *s.op.checkpointInterval(); d > 0 {
 		return d
 	}
-	return defaultCheckpointSlides * s.SlideDuration()
+	return defaultCheckpointSlides * min(s.SlideDuration(), math.MaxInt64/defaultCheckpointSlides)
 }
 
 func checkpointMultiple(interval, slide time.Duration) error {

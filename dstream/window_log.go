@@ -76,7 +76,7 @@ func logBatches[T any](w, p *node, again func(b *batchRun, parts [][]T, layout s
 		if r, ok := v.Get(); ok { // else it is over: the state goes with the deadline
 			c.State.Update(r)
 			// A batch goes when windows that end after this one cannot cover it.
-			c.SetDeadline(time.Unix(0, k.Time).Add(w.slide + w.lookback - 1))
+			c.SetDeadline(time.Unix(0, k.Time).Add(longer(w.slide-1, w.lookback)))
 		}
 		return nil
 	}

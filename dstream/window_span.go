@@ -2,6 +2,7 @@ package dstream
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/statemill/statemill/internal/sabotage"
@@ -23,14 +24,18 @@ import (
 // is held.
 func (n *node) inheritSlide() error {
 	n.slide = n.ssc.cfg.interval
+	n.free = len(n.parents) > 0
 	var first *node
 	for _, p := range n.parents {
 		if p == nil || p.ssc == nil {
 			continue
 		}
 		n.every = n.every || p.every || p.op != nil
+		if p.anySlide() {
+			continue
+		}
+		n.free = false
 		switch {
-		case p.constant:
 		case first == nil:
 			first, n.slide = p, p.slide
 		case p.slide != n.slide && p.ssc == n.ssc:
@@ -40,6 +45,10 @@ func (n *node) inheritSlide() error {
 	}
 	return nil
 }
+
+// anySlide says that the stream, a table or made of tables alone, goes with streams of
+// any slide.
+func (n *node) anySlide() bool { return n.constant || n.free && n.op == nil && n.lookback == 0 }
 
 // grid is the distance of the stream's times.
 func (n *node) grid() time.Duration {
@@ -131,9 +140,18 @@ func (ssc *StreamingContext) rememberForWindows() {
 			if sabotage.On("window-forgets") {
 				continue
 			}
-			p.needed = max(p.needed, own+n.lookback)
+			p.needed = max(p.needed, longer(own, n.lookback))
 		}
 	}
+}
+
+// longer is a+b, and the longest time there is where that is no duration: a window may be as
+// long as that, and would forget at once what it reads.
+func longer(a, b time.Duration) time.Duration {
+	if a > math.MaxInt64-b && !sabotage.On("window-overflow") {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // keepForWindows computes what windows will read of this batch, whether or not one

@@ -68,7 +68,7 @@ func Count[T any](ctx context.Context, r *RDD[T]) (int64, error) {
 // Reduce folds all records in the order of the partitions; ok is false if there
 // is none. f must be associative and must not change its arguments.
 func Reduce[T any](ctx context.Context, r *RDD[T], f func(T, T) T) (v T, ok bool, err error) {
-	if err := r.usable(); err != nil {
+	if err := r.needsFor("reduce", f != nil); err != nil {
 		return v, false, err
 	}
 	parts := make([]Option[T], r.n)
@@ -144,7 +144,7 @@ func (c *collector[T]) take(r *RDD[T], t *Task, p, need int) error {
 // records. An attempt that is repeated calls f again. f may stop ranging early and may
 // range over the records once. In guarded mode the partition is held in memory.
 func ForeachPartition[T any](ctx context.Context, r *RDD[T], f func(ctx context.Context, partition int, in iter.Seq[T]) error) error {
-	if err := r.usable(); err != nil {
+	if err := r.needsFor("foreachPartition", f != nil); err != nil {
 		return err
 	}
 	return act(ctx, r, "foreachPartition", 0, r.n, func(t *Task, p int) error {

@@ -18,8 +18,8 @@ func First[T any](ctx context.Context, r *RDD[T]) (v T, ok bool, err error) {
 // the greatest first, fewer if there are no more; equal ones in their order. It
 // holds n records for each partition.
 func Top[T any](ctx context.Context, r *RDD[T], n int, compare func(a, b T) int) ([]T, error) {
-	if n < 1 {
-		return nil, r.usable()
+	if err := r.needsFor("top", compare != nil); err != nil || n < 1 {
+		return nil, err
 	}
 	down := func(a, b T) int { return compare(b, a) }
 	best := func(rows []T) []T {
@@ -47,7 +47,7 @@ func Fold[T any](ctx context.Context, r *RDD[T], zero T, f func(T, T) T) (T, err
 // otherwise.
 func Aggregate[T, A any](ctx context.Context, r *RDD[T], zero func() A, add func(A, T) A, merge func(A, A) A) (A, error) {
 	var none A
-	if err := r.usable(); err != nil {
+	if err := r.needsFor("aggregate", zero != nil && add != nil && merge != nil); err != nil {
 		return none, err
 	}
 	parts := make([]A, r.n)

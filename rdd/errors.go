@@ -15,6 +15,9 @@ var (
 	// ErrNoPartitioner is returned when a partitioner is missing.
 	ErrNoPartitioner = errors.New("a partitioner is needed")
 
+	errNil         = errors.New("the dataset is nil")
+	errNilFunction = errors.New("the function is nil")
+
 	// errStop ends the pushing of records early; it never leaves the package's actions.
 	errStop = errors.New("rdd: stop")
 )

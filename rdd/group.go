@@ -1,6 +1,10 @@
 package rdd
 
-import "github.com/statemill/statemill/partitioner"
+import (
+	"fmt"
+
+	"github.com/statemill/statemill/partitioner"
+)
 
 // GroupByKey gathers the values of each key and lays the groups out by p. Groups
 // come in the order in which their keys were first seen, values in the order of
@@ -35,6 +39,9 @@ func GroupByKey[K comparable, V any](r *RDD[Pair[K, V]], p partitioner.Partition
 // their arguments otherwise.
 func CombineByKey[K comparable, V, C any](r *RDD[Pair[K, V]], create func(V) C, merge func(C, V) C, combine func(C, C) C, p partitioner.Partitioner[K]) *RDD[Pair[K, C]] {
 	const name = "combineByKey"
+	if create == nil || merge == nil || combine == nil {
+		return failed[Pair[K, C]](fmt.Errorf("%s: %w", name, errNilFunction))
+	}
 	// fold adds the values of one partition.
 	fold := func(above *Task, c *combiner[K, C], part int, check func(*Task, K) error) error {
 		return r.compute(above, part, func(kv Pair[K, V]) error {

@@ -6,7 +6,7 @@ import "github.com/statemill/statemill/partitioner"
 func KeyBy[T, K any](r *RDD[T], f func(T) K) *RDD[Pair[K, T]] {
 	return derive(r, "keyBy", func(t *Task, p int, emit func(Pair[K, T]) error) error {
 		return r.compute(t, p, func(v T) error { return emit(Pair[K, T]{f(v), v}) })
-	})
+	}).needs(f != nil)
 }
 
 // Keys gives the key of every record.

@@ -10,7 +10,7 @@ import (
 func Map[T, U any](r *RDD[T], f func(T) U) *RDD[U] {
 	return derive(r, "map", func(t *Task, p int, emit func(U) error) error {
 		return r.compute(t, p, func(v T) error { return emit(f(v)) })
-	})
+	}).needs(f != nil)
 }
 
 // MapErr applies f to every record; its error fails the record.
@@ -25,7 +25,7 @@ func MapErr[T, U any](r *RDD[T], f func(T) (U, error)) *RDD[U] {
 			return emit(u)
 		})
 	})
-	return out
+	return out.needs(f != nil)
 }
 
 // Filter passes on the records for which keep is true. The partitioner stays.
@@ -37,14 +37,14 @@ func Filter[T any](r *RDD[T], keep func(T) bool) *RDD[T] {
 			}
 			return nil
 		})
-	}))
+	}).needs(keep != nil))
 }
 
 // FlatMap passes on the elements of what f returns.
 func FlatMap[T, U any](r *RDD[T], f func(T) []U) *RDD[U] {
 	return derive(r, "flatMap", func(t *Task, p int, emit func(U) error) error {
 		return r.compute(t, p, func(v T) error { return each(f(v), emit) })
-	})
+	}).needs(f != nil)
 }
 
 // FlatMapErr is FlatMap whose function can fail the record.
@@ -59,14 +59,14 @@ func FlatMapErr[T, U any](r *RDD[T], f func(T) ([]U, error)) *RDD[U] {
 			return each(us, emit)
 		})
 	})
-	return out
+	return out.needs(f != nil)
 }
 
 // FlatMapSeq passes on the elements of the sequence that f returns.
 func FlatMapSeq[T, U any](r *RDD[T], f func(T) iter.Seq[U]) *RDD[U] {
 	return derive(r, "flatMapSeq", func(t *Task, p int, emit func(U) error) error {
 		return r.compute(t, p, func(v T) error { return pushSeq(f(v), emit) })
-	})
+	}).needs(f != nil)
 }
 
 // FlatMapEmit passes on what f gives to emit, without garbage. emit belongs to
@@ -92,7 +92,7 @@ func FlatMapEmit[T, U any](r *RDD[T], f func(v T, emit func(U)) error) *RDD[U] {
 			return nil
 		})
 	})
-	return out
+	return out.needs(f != nil)
 }
 
 // MapValues applies f to every value. Keys and partitioner stay.
@@ -101,7 +101,7 @@ func MapValues[K, V, W any](r *RDD[Pair[K, V]], f func(V) W) *RDD[Pair[K, W]] {
 		return r.compute(t, p, func(kv Pair[K, V]) error {
 			return emit(Pair[K, W]{kv.Key, f(kv.Value)})
 		})
-	}))
+	}).needs(f != nil))
 }
 
 // like says that out lies by the partitioner of r.

@@ -19,7 +19,7 @@ func MapPartitions[T, U any](r *RDD[T], f func(partition int, in iter.Seq[T]) it
 			return err
 		}
 		return up
-	})
+	}).needs(f != nil)
 }
 
 func partitionSeq[T any](r *RDD[T], t *Task, p int, up *error) (iter.Seq[T], error) {

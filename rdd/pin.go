@@ -7,6 +7,9 @@ import "fmt"
 // it, is ErrReleased. What r reads from (kept rows, a state version) is held as long.
 // done may be called more than once.
 func Pin[T any](r *RDD[T]) (view *RDD[T], done func(), err error) {
+	if r == nil {
+		return nil, nil, errNil
+	}
 	for i, res := range r.res {
 		if err := res.Retain(); err != nil {
 			for _, held := range r.res[:i] {
@@ -55,9 +58,20 @@ func (r *RDD[T]) Release() {
 	}
 }
 
+// needsFor is usable, and whether an action was given the functions that it needs.
+func (r *RDD[T]) needsFor(action string, given bool) error {
+	if err := r.usable(); err != nil || given {
+		return err
+	}
+	return fmt.Errorf("%s: %w", action, errNilFunction)
+}
+
 // usable is the first thing an action asks, so that released data is told even
 // if no partition would be read.
 func (r *RDD[T]) usable() error {
+	if r == nil {
+		return errNil
+	}
 	if r.err != nil {
 		return r.err
 	}

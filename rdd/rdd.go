@@ -63,6 +63,15 @@ func derive[T, U any](r *RDD[T], name string, compute func(t *Task, p int, emit 
 	return &RDD[U]{n: r.n, label: &label{name}, compute: compute, deps: r.deps, res: r.res, exec: r.exec, err: r.err}
 }
 
+// needs says whether the dataset was given the functions that it needs; else every use of
+// it tells so, and no record has to.
+func (r *RDD[T]) needs(given bool) *RDD[T] {
+	if !given && r.err == nil {
+		r.err = fmt.Errorf("%s: %w", r.label.name, errNilFunction)
+	}
+	return r
+}
+
 // Parallelize makes a dataset of p partitions from a slice, which must not
 // change while it is used. Partition i is seq[i*n/p : (i+1)*n/p]; the
 // origin's offset is the index in seq. The stream's name is "parallelize" or what Named gave.

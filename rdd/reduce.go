@@ -1,6 +1,7 @@
 package rdd
 
 import (
+	"fmt"
 	"sync"
 
 	"github.com/statemill/statemill/partitioner"
@@ -13,6 +14,9 @@ import (
 // change its arguments.
 func ReduceByKey[K comparable, V any](r *RDD[Pair[K, V]], f func(V, V) V, p partitioner.Partitioner[K]) *RDD[Pair[K, V]] {
 	const name = "reduceByKey"
+	if f == nil {
+		return failed[Pair[K, V]](fmt.Errorf("%s: %w", name, errNilFunction))
+	}
 	if LiesBy(r, p) {
 		return reduced(r, name, f, p)
 	}
@@ -76,7 +80,7 @@ func ReduceRDD[T any](r *RDD[T], f func(T, T) T) *RDD[T] {
 				return emit(all.value)
 			}
 			return nil
-		})
+		}).needs(f != nil)
 }
 
 func foldParts[T any](parts []Option[T], f func(T, T) T) Option[T] {

@@ -11,13 +11,13 @@ import (
 // Records of equal keys stay in their order. All records are held in memory
 // until the dataset is dropped.
 func SortBy[T any, K cmp.Ordered](r *RDD[T], key func(T) K, n int) *RDD[T] {
-	return sorted(r, "sortBy", func(a, b T) int { return cmp.Compare(key(a), key(b)) }, n)
+	return sorted(r, "sortBy", func(a, b T) int { return cmp.Compare(key(a), key(b)) }, n).needs(key != nil)
 }
 
 // SortFunc is SortBy in the order of compare, which is negative if a comes
 // before b.
 func SortFunc[T any](r *RDD[T], compare func(a, b T) int, n int) *RDD[T] {
-	return sorted(r, "sortFunc", compare, n)
+	return sorted(r, "sortFunc", compare, n).needs(compare != nil)
 }
 
 type originRow[T any] struct {

@@ -3,6 +3,7 @@ package staterdd
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/statemill/statemill/codec"
@@ -94,7 +95,7 @@ func NewOperator[K comparable, V, S, M any](spec Spec[K, V, S, M], o Options) (*
 		op.slide = int64(time.Second)
 	}
 	if op.checkpoint == 0 {
-		op.checkpoint = defaultSlides * op.slide
+		op.checkpoint = defaultSlides * min(op.slide, math.MaxInt64/defaultSlides)
 	}
 	if op.blockSize == 0 {
 		op.blockSize = statemap.BlockSize

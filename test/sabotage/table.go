@@ -100,6 +100,7 @@ var table = []Break{
 	{Name: "position-goes-back", Package: "dstream", Test: "TestDuplicatesAndGaps"},
 	{Name: "remember-forgotten", Package: "dstream", Test: "TestRememberedBatchesPinStateOnlyForReaders/true"},
 	{Name: "seal-before-all", Package: "dstream", Test: "TestFailedOutputTakesStateBack"},
+	{Name: "window-overflow", Package: "dstream", Test: "TestWindowOfAllThereWas"},
 	{Name: "window-forgets", Package: "dstream", Test: "TestWindowsAreTheModel"},
 
 	{Name: "ahead-anywhere", Package: "kafka", Test: "TestReadAheadIsNoPlan"},
