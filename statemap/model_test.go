@@ -331,6 +331,8 @@ func (x *model[K, S]) doBlock(t *rapid.T) {
 			n, has := x.block.Slot(i)
 			require.True(t, has)
 			sk, s, tm, live := h.m.SlotAt(n)
+			vk, vs, vt, seen := h.m.SlotView(n)
+			require.Equal(t, []any{sk, s, tm, live}, []any{vk, vs, vt, seen})
 			require.True(t, live)
 			require.Equal(t, k, sk)
 			require.Equal(t, e, Entry[S]{s, tm})

@@ -33,10 +33,10 @@ func (h *handle[K, SK, S]) readSlot(n uint32, f func(t *table[K, SK, S], sl *slo
 	}
 }
 
-func (h *handle[K, SK, S]) slotAt(n uint32) (k K, s S, tm int64, live bool) {
+func (h *handle[K, SK, S]) slotAt(n uint32, own bool) (k K, s S, tm int64, live bool) {
 	h.readSlot(n, func(t *table[K, SK, S], sl *slot[SK, S], sp *S, stm int64) {
 		k, s, tm, live = t.keyOf(sl), *sp, stm, true
-		if t.form.arena {
+		if own && t.form.arena {
 			ks := (*string)(unsafe.Pointer(&k))
 			*ks = strings.Clone(*ks)
 		}

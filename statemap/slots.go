@@ -12,7 +12,16 @@ func (m *Map[K, S]) SlotAt(slot uint32) (k K, s S, t int64, live bool) {
 	if m.h == nil {
 		return k, s, 0, false
 	}
-	return m.h.slotAt(slot)
+	return m.h.slotAt(slot, true)
+}
+
+// SlotView is SlotAt without a copy of the key, which is valid until the map is
+// written to or let go: it is for looking at, not for keeping.
+func (m *Map[K, S]) SlotView(slot uint32) (k K, s S, t int64, live bool) {
+	if m.h == nil {
+		return k, s, 0, false
+	}
+	return m.h.slotAt(slot, false)
 }
 
 // SlotTime is SlotAt without key and state.

@@ -53,7 +53,7 @@ type engine[K comparable, S any] interface {
 	export() (Dump[K, S], error)
 	debugString() string
 
-	slotAt(slot uint32) (K, S, int64, bool)
+	slotAt(slot uint32, own bool) (K, S, int64, bool)
 	slotTime(slot uint32) (int64, bool)
 	putSlot(slot uint32, s S, t int64) error
 	removeSlot(slot uint32) error

@@ -138,7 +138,7 @@ func (p *Partition[K, V, S, M]) expireOne(e *expiring[K]) error {
 // callTimingOut makes the final call for an idle key.
 func (p *Partition[K, V, S, M]) callTimingOut(e *expiring[K]) error {
 	st := &p.state
-	_, s, _, _ := p.m.SlotAt(e.slot)
+	_, s, _, _ := p.m.SlotView(e.slot)
 	st.value, st.flags = s, stateSet|stateTimingOut
 	if copies, _ := p.shares(); copies {
 		st.flags |= stateShared
@@ -174,7 +174,7 @@ func (p *Partition[K, V, S, M]) callTimingOut(e *expiring[K]) error {
 // callDeadline makes the call for a deadline that has passed, which is used up by it.
 func (p *Partition[K, V, S, M]) callDeadline(e *expiring[K]) error {
 	st, c := &p.state, &p.call
-	_, s, t, _ := p.m.SlotAt(e.slot)
+	_, s, t, _ := p.m.SlotView(e.slot)
 	_, _, hasState := UnpackDeadline(t)
 	st.value, st.flags = s, 0
 	if hasState {

@@ -26,11 +26,11 @@ func (p *Partition[K, V, S, M]) inOrder(f func(slot uint32, k K, s S) error) err
 		return f(slot, k, s)
 	}
 	giveFresh := func(e ordered[K]) error {
-		_, s, _, _ := p.m.SlotAt(e.slot)
+		_, s, _, _ := p.m.SlotView(e.slot)
 		return give(e.slot, e.key, s)
 	}
 	for _, slot := range kept {
-		k, s, _, _ := p.m.SlotAt(slot)
+		k, s, _, _ := p.m.SlotAt(slot) // one copy of the key: functions and outputs keep it
 		for len(fresh) > 0 && p.op.key.Compare(fresh[0].key, k) < 0 {
 			if err := giveFresh(fresh[0]); err != nil {
 				return err
@@ -66,7 +66,7 @@ func (p *Partition[K, V, S, M]) places() (kept []uint32, fresh []ordered[K]) {
 	if p.line.order.layout == m.Layout() {
 		var last K
 		for _, slot := range p.line.order.slots {
-			k, _, _, live := m.SlotAt(slot)
+			k, _, _, live := m.SlotView(slot)
 			if !live {
 				continue
 			}
@@ -74,9 +74,9 @@ func (p *Partition[K, V, S, M]) places() (kept []uint32, fresh []ordered[K]) {
 			if len(kept) > 0 && compare(last, k) >= 0 {
 				// One of the two is in the wrong place; which one is not known.
 				end := len(kept) - 1
-				fresh = append(fresh, ordered[K]{last, kept[end]}, ordered[K]{k, slot})
+				fresh = append(fresh, p.unplaced(kept[end]), p.unplaced(slot))
 				if kept = kept[:end]; end > 0 {
-					last, _, _, _ = m.SlotAt(kept[end-1])
+					last, _, _, _ = m.SlotView(kept[end-1])
 				}
 				continue
 			}
@@ -85,12 +85,17 @@ func (p *Partition[K, V, S, M]) places() (kept []uint32, fresh []ordered[K]) {
 	}
 	m.AllSlots(func(slot uint32, _ int64) bool {
 		if placed[slot/64]&(1<<(slot%64)) == 0 {
-			k, _, _, _ := m.SlotAt(slot)
-			fresh = append(fresh, ordered[K]{k, slot})
+			fresh = append(fresh, p.unplaced(slot))
 		}
 		return true
 	})
 	slices.SortFunc(fresh, func(a, b ordered[K]) int { return compare(a.key, b.key) })
 	p.update.fresh = fresh
 	return kept, fresh
+}
+
+// unplaced gives a key its own memory: it is compared with others while the map is written to.
+func (p *Partition[K, V, S, M]) unplaced(slot uint32) ordered[K] {
+	k, _, _, _ := p.m.SlotAt(slot)
+	return ordered[K]{k, slot}
 }
