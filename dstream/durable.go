@@ -54,14 +54,14 @@ type durable struct {
 	ready   bool
 }
 
-func newDurable(r *run) (*durable, error) {
+// newDurable makes it whole but for the store. It is part of the run before anybody
+// sees that: a probe may ask at any time.
+func newDurable(r *run) *durable {
 	d := &durable{r: r, cfg: &r.ssc.cfg.checkpoint, id: fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64())}
 	if !r.ssc.capturesSinks() {
 		d.units = r.ssc.sinkUnits()
 	}
-	var err error
-	d.store, err = d.cfg.store(d.id)
-	return d, err
+	return d
 }
 
 // begins opens the checkpoint, or goes on with it after a change, loads the state
@@ -102,6 +102,12 @@ func (d *durable) follow(err error) {
 
 func (d *durable) begin(ctx context.Context) error {
 	d.setReady(false)
+	if d.store == nil {
+		var err error
+		if d.store, err = d.cfg.store(d.id); err != nil {
+			return err
+		}
+	}
 	if err := d.open(ctx); err != nil {
 		return err
 	}

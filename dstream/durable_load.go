@@ -241,6 +241,11 @@ func (ssc *StreamingContext) ReadyErr() error {
 	case r.durable != nil:
 		return r.durable.readyErr()
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.begun {
+		return fmt.Errorf("%w: the sources are being opened", ErrNotReady)
+	}
 	return nil
 }
 

@@ -67,6 +67,9 @@ func (r *run) begins(ctx context.Context) error {
 	if r.durable != nil {
 		r.durable.setReady(true)
 	}
+	r.mu.Lock()
+	r.begun = true
+	r.mu.Unlock()
 	return nil
 }
 

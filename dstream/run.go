@@ -68,6 +68,7 @@ type run struct {
 	latest      *Progress
 	ticks       core.Stats
 	openedAt    time.Time           // the sources
+	begun       bool                // the first life: all sources are open
 	finished    bool                // nothing is remembered any more
 	events      []func(l *Listener) // what came up beside the batches and is yet to be told
 	skipsTold   int                 // of events, skipped ticks
@@ -104,6 +105,9 @@ func newRun(ssc *StreamingContext) *run {
 		r.exec.counting = ssc.counting
 	}
 	r.serial = r.exec.serial()
+	if c.checkpoint.at != "" {
+		r.durable = newDurable(r)
+	}
 	for _, n := range ssc.nodes {
 		switch {
 		case !n.live:
@@ -118,12 +122,7 @@ func newRun(ssc *StreamingContext) *run {
 }
 
 // open makes the operators, loads their state and opens the sources.
-func (r *run) open(ctx context.Context) (err error) {
-	if r.ssc.cfg.checkpoint.at != "" {
-		if r.durable, err = newDurable(r); err != nil {
-			return fmt.Errorf("dstream: start: %w", err)
-		}
-	}
+func (r *run) open(ctx context.Context) error {
 	if h := r.harness; h != nil {
 		var faults []*Fault
 		for _, name := range h.Unused() {
