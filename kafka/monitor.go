@@ -80,7 +80,7 @@ func (m *Monitor) bind(s *kafkaSource) {
 // Report implements source.Reporter.
 func (s *kafkaSource) Report() source.Report {
 	now := s.cfg.clock.Now()
-	r := source.Report{Notices: s.news.all()}
+	r := source.Report{Notices: s.news.All()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.Counters = maps.Clone(s.counts)

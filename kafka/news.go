@@ -2,46 +2,22 @@ package kafka
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/statemill/statemill/source"
 )
 
-// noticesKept is how many notices a report has.
-const noticesKept = 32
-
-// news keeps the last notices.
+// news keeps the last notices, and tells them one after the other.
 type news struct {
 	telling sync.Mutex // held while the user's function runs
-	mu      sync.Mutex
-	seq     int64
-	last    []source.Notice
-}
-
-func (n *news) reset() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.seq, n.last = 0, nil
-}
-
-func (n *news) all() []source.Notice {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.Clone(n.last)
+	source.Notices
 }
 
 // notice tells the user something. mu must not be held.
 func (s *kafkaSource) notice(format string, args ...any) {
 	s.news.telling.Lock()
 	defer s.news.telling.Unlock()
-	x := source.Notice{Time: s.cfg.clock.Now(), Text: fmt.Sprintf(format, args...)}
-	s.news.mu.Lock()
-	s.news.seq++
-	x.Seq = s.news.seq
-	s.news.last = append(s.news.last, x)
-	s.news.last = s.news.last[max(0, len(s.news.last)-noticesKept):]
-	s.news.mu.Unlock()
+	x := s.news.Add(s.cfg.clock.Now(), fmt.Sprintf(format, args...))
 	if s.cfg.notify != nil {
 		s.cfg.notify(x)
 	}

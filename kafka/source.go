@@ -110,7 +110,7 @@ func (s *kafkaSource) Open(ctx context.Context, last *source.Plan) error {
 		return err
 	}
 	s.stop()
-	s.news.reset()
+	s.news.Reset()
 	s.mu.Lock()
 	s.counts = map[string]int64{}
 	s.mu.Unlock()

@@ -150,11 +150,11 @@ func TestMirrorFails(t *testing.T) {
 // TestNoticesAreBounded: a report has the last ones.
 func TestNoticesAreBounded(t *testing.T) {
 	s := NewSource(Brokers("x:1"), Topics("t")).(*kafkaSource)
-	for range noticesKept + 5 {
+	for range 32 + 5 {
 		s.notice("again")
 	}
 	all := s.Report().Notices
-	require.Len(t, all, noticesKept)
+	require.Len(t, all, 32)
 	require.EqualValues(t, 6, all[0].Seq)
 	require.True(t, strings.HasPrefix((&Monitor{}).Report().Warnings[0], "no Kafka source"))
 }

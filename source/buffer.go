@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
+	"github.com/statemill/statemill/internal/clock"
 	"github.com/statemill/statemill/internal/sabotage"
 )
 
@@ -26,18 +28,25 @@ type lineBuffer struct {
 	lines   []string
 	bytes   int64
 	planned int64 // lines before it are in a plan
-	err     error // the reader ended with it
-	ended   bool  // the reader ended well
-	closed  bool
+	begun   bool  // a plan was made, here or by an earlier run
+
+	clock    clock.Clock
+	progress time.Time // a read has moved, or a plan found nothing to read
+	received int64     // lines
+	trouble  string    // what is wrong now
+	news     Notices
+	err      error // the reader ended with it
+	ended    bool  // the reader ended well
+	closed   bool
 }
 
-func newLineBuffer(what, partition string, maxBytes int64, last *Plan) *lineBuffer {
-	b := &lineBuffer{what: what, partition: partition, maxBytes: maxBytes}
+func newLineBuffer(what, partition string, maxBytes int64, last *Plan, k clock.Clock) *lineBuffer {
+	b := &lineBuffer{what: what, partition: partition, maxBytes: maxBytes, clock: k}
 	b.room.L = &b.mu
 	if last != nil {
 		for _, r := range last.Ranges {
 			if r.Partition == partition {
-				b.first, b.planned = r.Until, r.Until
+				b.first, b.planned, b.begun = r.Until, r.Until, true
 			}
 		}
 	}
@@ -58,6 +67,7 @@ func (b *lineBuffer) add(line string) bool {
 	}
 	b.lines = append(b.lines, line)
 	b.bytes += size
+	b.received++
 	return true
 }
 
@@ -73,6 +83,34 @@ func (b *lineBuffer) end(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.err, b.ended = err, err == nil
+	if err != nil {
+		b.trouble = err.Error()
+		b.news.Add(b.clock.Now(), b.trouble)
+	}
+}
+
+// tell tells of something that happened; trouble is what is wrong from now on.
+func (b *lineBuffer) tell(text, trouble string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.trouble = trouble
+	b.news.Add(b.clock.Now(), text)
+}
+
+// report is what is known: the lines that are kept are those that wait, or that an
+// epoch reads which is not committed.
+func (b *lineBuffer) report() Report {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	x := PartitionReport{Partition: b.partition, Next: -1, End: b.first + int64(len(b.lines)), Progress: b.progress}
+	if b.begun {
+		x.Next, x.Lag = b.first, int64(len(b.lines))
+	}
+	r := Report{Partitions: []PartitionReport{x}, Counters: map[string]int64{"lines": b.received}, Notices: b.news.All()}
+	if b.trouble != "" && !b.closed {
+		r.Warnings = []string{b.trouble}
+	}
+	return r
 }
 
 func (b *lineBuffer) close() {
@@ -97,6 +135,9 @@ func (b *lineBuffer) plan(ctx context.Context, l Limits) (Plan, error) {
 		return Plan{}, b.err // what came before it has been delivered
 	}
 	r := Range{Partition: b.partition, From: b.planned}
+	if b.begun = true; waiting == 0 {
+		b.progress = b.clock.Now()
+	}
 	b.planned += Share([]int64{fitting(b.lines[b.planned-b.first:], l.Bytes)}, l)[0]
 	r.Until = b.planned
 	if sabotage.On("buffer-freed-early") {
@@ -137,6 +178,11 @@ func (b *lineBuffer) read(ctx context.Context, r Range, emit func(offset int64, 
 		if err := emit(r.From+int64(i), line); err != nil {
 			return err
 		}
+	}
+	if len(lines) > 0 {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.progress = b.clock.Now()
 	}
 	return nil
 }

@@ -53,6 +53,8 @@ type Directory[T any] struct {
 	done    map[string]bool // read to the end, and still there
 	reading []dirFile       // sorted by name
 	fresh   map[string]candidate
+
+	health fileHealth
 }
 
 type dirFile struct {
@@ -123,6 +125,7 @@ func (s *Directory[T]) Open(ctx context.Context, last *Plan) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.done, s.reading, s.fresh, s.open = done, reading, map[string]candidate{}, true
+	s.health.reset()
 	return nil
 }
 
@@ -175,8 +178,51 @@ func (s *Directory[T]) Plan(ctx context.Context, l Limits) (Plan, error) {
 		p.Ranges = append(p.Ranges, Range{Partition: partitionOf(f.name), From: f.pos, Until: until, Epoch: strconv.FormatInt(f.size, 10)})
 		f.pos = until
 	}
+	s.planned(p, reading, fresh)
 	s.reading, s.done, s.fresh = reading, done, fresh
 	return p, nil
+}
+
+// waitingFiles is the partition of a Report that stands for the files that wait to be
+// read; no file's partition has the name.
+const waitingFiles = notText
+
+// planned tells the health of a plan. s has what was before it.
+func (s *Directory[T]) planned(p Plan, reading []dirFile, fresh map[string]candidate) {
+	found, waiting := 0, int64(0)
+	old := map[string]bool{}
+	for _, f := range s.reading {
+		old[f.name] = true
+	}
+	for name, c := range fresh {
+		if _, ok := s.fresh[name]; !ok {
+			found++
+		}
+		waiting += c.info.Size
+	}
+	for _, f := range reading {
+		if _, ok := s.fresh[f.name]; !ok && !old[f.name] {
+			found++
+		}
+	}
+	s.health.planned(p, func(i int) int64 {
+		if i == 0 {
+			return p.Ranges[0].Until
+		}
+		return reading[i-1].size
+	}, found, waiting)
+}
+
+// Report implements Reporter. Offsets are bytes, but those of the partition "." are
+// files that were read. The files that wait for their turn, or to be complete, are the
+// partition "/". The counters files_found and files_read tell how many there were since
+// Open; those that an earlier run had begun are only read.
+func (s *Directory[T]) Report() Report {
+	parts, waiting, found, read := s.health.report()
+	if waiting > 0 {
+		parts = append(parts, PartitionReport{Partition: waitingFiles, End: waiting, Lag: waiting})
+	}
+	return Report{Partitions: parts, Counters: map[string]int64{"files_found": found, "files_read": read}}
 }
 
 // ends says where each file's part of the plan ends, if all parts together may take so
@@ -299,7 +345,11 @@ func (s *Directory[T]) Read(ctx context.Context, r Range, emit func(offset int64
 		return err
 	}
 	sp := s.span(fileOf(r.Partition), r.From, r.Until, size)
-	return sp.lines(ctx, func(at int64, line string) error { return emit(at, s.make(line, sp.path, at)) })
+	err = sp.lines(ctx, func(at int64, line string) error { return emit(at, s.make(line, sp.path, at)) })
+	if err == nil {
+		s.health.moved(r)
+	}
+	return err
 }
 
 // notText begins the name of a partition whose file's name is not UTF-8 text, in
@@ -336,7 +386,19 @@ func (s *Directory[T]) Locate(partition string, offset int64) string {
 func (s *Directory[T]) Sparse() bool { return true }
 
 // Committed implements Source.
-func (s *Directory[T]) Committed(ctx context.Context, _ Plan) error { return ctx.Err() }
+func (s *Directory[T]) Committed(ctx context.Context, p Plan) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	read := 0
+	for _, r := range p.Ranges {
+		if r.Partition != doneRange && strconv.FormatInt(r.Until, 10) == r.Epoch {
+			read++
+		}
+	}
+	s.health.committed(p, read)
+	return nil
+}
 
 // Close implements Source. A closed directory can be opened again.
 func (s *Directory[T]) Close() error {

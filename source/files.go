@@ -43,6 +43,8 @@ type Files[T any] struct {
 	begin []int64 // begin[i] is where file i begins in the whole; one more for the end
 	epoch string
 	pos   int64
+
+	health fileHealth
 }
 
 // TextFiles returns a source of the lines of the files, without their ends
@@ -101,6 +103,7 @@ func (s *Files[T]) Open(ctx context.Context, last *Plan) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sizes, s.begin, s.epoch, s.pos, s.open = sizes, begin, epoch, pos, true
+	s.health.reset()
 	return nil
 }
 
@@ -162,6 +165,13 @@ func (s *Files[T]) Plan(ctx context.Context, l Limits) (Plan, error) {
 		p.Ranges = append(p.Ranges, Range{Partition: strconv.Itoa(i), From: cut(i), Until: cut(i + 1), Epoch: s.epoch})
 	}
 	s.pos = end
+	total := s.total()
+	s.health.planned(p, func(i int) int64 { // what waits lies behind the last range
+		if i == n-1 {
+			return total
+		}
+		return p.Ranges[i].Until
+	}, 0, 0)
 	return p, nil
 }
 
@@ -244,11 +254,15 @@ func (s *Files[T]) Read(ctx context.Context, r Range, emit func(offset int64, v 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.each(r.From, r.Until, func(base int64, sp span) error {
+	err := s.each(r.From, r.Until, func(base int64, sp span) error {
 		return sp.lines(ctx, func(at int64, line string) error {
 			return emit(base+at, s.make(line, sp.path, at))
 		})
 	})
+	if err == nil {
+		s.health.moved(r)
+	}
+	return err
 }
 
 func (s *Files[T]) total() int64 {
@@ -273,7 +287,20 @@ func (s *Files[T]) Locate(_ string, offset int64) string {
 func (s *Files[T]) Sparse() bool { return true }
 
 // Committed implements Source.
-func (s *Files[T]) Committed(ctx context.Context, _ Plan) error { return ctx.Err() }
+func (s *Files[T]) Committed(ctx context.Context, p Plan) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.health.committed(p, 0)
+	return nil
+}
+
+// Report implements Reporter. Offsets are bytes; what is in no plan yet lies behind the
+// last partition.
+func (s *Files[T]) Report() Report {
+	parts, _, _, _ := s.health.report()
+	return Report{Partitions: parts}
+}
 
 // Done implements Bounded.
 func (s *Files[T]) Done() bool {

@@ -51,6 +51,16 @@ func (s *lineSource) Done() bool {
 	return err == nil && b.done()
 }
 
+// Report implements Reporter: the lines that wait, and what is wrong. Its counter "lines"
+// counts those that came.
+func (s *lineSource) Report() Report {
+	b, err := s.buffer()
+	if err != nil {
+		return Report{}
+	}
+	return b.report()
+}
+
 // Locate implements Locator.
 func (s *lineSource) Locate(_ string, offset int64) string {
 	return fmt.Sprintf("%v, line %d", s, offset+1)

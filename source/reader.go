@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/statemill/statemill/internal/clock"
 )
 
 const defaultBuffer = 16 << 20
@@ -63,7 +65,7 @@ func (s *LineReader) Open(ctx context.Context, last *Plan) error {
 	if s.done != nil || s.stopped {
 		return fmt.Errorf("%v: %w", s, ErrOpened)
 	}
-	s.buf = newLineBuffer(s.String(), s.name, orDefault(s.MaxBytes, defaultBuffer), last)
+	s.buf = newLineBuffer(s.String(), s.name, orDefault(s.MaxBytes, defaultBuffer), last, clock.System())
 	s.done = make(chan struct{})
 	go s.run(s.buf)
 	return nil

@@ -1,6 +1,10 @@
 package source
 
-import "time"
+import (
+	"slices"
+	"sync"
+	"time"
+)
 
 // Reporter is offered by sources that can tell how they are, beside the calls of the
 // engine: for a health page, for metrics, for a log.
@@ -44,4 +48,40 @@ type Notice struct {
 	Seq  int64 // 1, 2, 3 …
 	Time time.Time
 	Text string
+}
+
+// noticesKept is how many notices a report has.
+const noticesKept = 32
+
+// Notices keeps the last notices of a source, 32 of them, for its Report. Its zero value
+// is ready; its methods may be called from any goroutine.
+type Notices struct {
+	mu   sync.Mutex
+	seq  int64
+	last []Notice
+}
+
+// Add adds one, with the next number, and gives it back.
+func (n *Notices) Add(at time.Time, text string) Notice {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.seq++
+	x := Notice{Seq: n.seq, Time: at, Text: text}
+	n.last = append(n.last, x)
+	n.last = n.last[max(0, len(n.last)-noticesKept):]
+	return x
+}
+
+// All gives them, oldest first. The slice is the caller's.
+func (n *Notices) All() []Notice {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.last)
+}
+
+// Reset forgets them: an opened source numbers anew.
+func (n *Notices) Reset() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.seq, n.last = 0, nil
 }

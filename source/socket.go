@@ -74,7 +74,7 @@ func (s *SocketReader) Open(ctx context.Context, last *Plan) error {
 		return fmt.Errorf("%v: cannot connect: %w (does a server listen there?)", s, err)
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	s.buf = newLineBuffer(s.String(), s.addr, orDefault(s.MaxBytes, defaultBuffer), last)
+	s.buf = newLineBuffer(s.String(), s.addr, orDefault(s.MaxBytes, defaultBuffer), last, s.clock())
 	s.cancel, s.done = cancel, make(chan struct{})
 	go s.run(run, conn, s.buf)
 	return nil
@@ -108,10 +108,13 @@ func (s *SocketReader) run(ctx context.Context, conn net.Conn, b *lineBuffer) {
 		if b.next() > before {
 			failures = 0
 		}
+		lost := fmt.Sprintf("%v: the connection was lost: %v", s, err)
+		b.tell(lost, lost)
 		if conn, err = s.again(ctx, &failures, err); err != nil {
 			b.end(err)
 			return
 		}
+		b.tell(fmt.Sprintf("%v: connected again", s), "")
 	}
 }
 
@@ -145,11 +148,14 @@ func (s *SocketReader) again(ctx context.Context, failures *int, lost error) (ne
 }
 
 func (s *SocketReader) wait(ctx context.Context, d time.Duration) bool {
-	c := s.Clock
-	if c == nil {
-		c = clock.System()
+	return clock.Wait(ctx, s.clock(), d) == nil
+}
+
+func (s *SocketReader) clock() clock.Clock {
+	if s.Clock == nil {
+		return clock.System()
 	}
-	return clock.Wait(ctx, c, d) == nil
+	return s.Clock
 }
 
 // Close implements Source: it closes the connection and waits for the goroutine.

@@ -115,6 +115,13 @@ func (j *journal) full() bool {
 	return n >= j.maxBytes && len(j.segments) > 1
 }
 
+// isFull says the same to others.
+func (j *journal) isFull() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.full()
+}
+
 // write writes a group, without mu while it does I/O. mu is held around it.
 func (j *journal) write(g *group) {
 	j.writing, j.pending = true, nil

@@ -11,15 +11,18 @@ import (
 // rate lets records pass at no more than a rate: each call waits for what the
 // calls before it have used.
 type rate struct {
-	perSecond float64 // 0: no bound
+	perSecond float64 // or Unlimited
 	clock     clock.Clock
 
 	mu   sync.Mutex
 	free time.Time // from when on the next may pass
 }
 
+// longestWait is 73 years: more nanoseconds than that may not be a time.Duration.
+const longestWait = 1 << 61
+
 func (r *rate) wait(ctx context.Context, n int) error {
-	if r.perSecond == 0 {
+	if r.perSecond == Unlimited {
 		return ctx.Err()
 	}
 	r.mu.Lock()
@@ -28,7 +31,8 @@ func (r *rate) wait(ctx context.Context, n int) error {
 	if at.Before(now) {
 		at = now
 	}
-	r.free = at.Add(time.Duration(float64(n) / r.perSecond * float64(time.Second)))
+	used := float64(n) / r.perSecond * float64(time.Second)
+	r.free = at.Add(time.Duration(min(used, longestWait))) // a low rate is not to become none
 	r.mu.Unlock()
 	if !at.After(now) {
 		return ctx.Err()

@@ -11,7 +11,7 @@ import (
 
 // Plan implements source.Source: what is durable, from the last plan's end on.
 func (s *Source[T]) Plan(ctx context.Context, l source.Limits) (source.Plan, error) {
-	o := s.open
+	o := s.open.Load()
 	if o == nil {
 		return source.Plan{}, fmt.Errorf("%v: %w", s, source.ErrNotOpen)
 	}
@@ -23,6 +23,7 @@ func (s *Source[T]) Plan(ctx context.Context, l source.Limits) (source.Plan, err
 	if err != nil {
 		return source.Plan{}, err
 	}
+	o.health.planned(o.pos, next, s.clock().Now())
 	n = source.Share([]int64{n}, l)[0]
 	r := source.Range{Partition: Partition, From: o.pos, Until: o.pos + n}
 	o.pos = r.Until
@@ -31,7 +32,7 @@ func (s *Source[T]) Plan(ctx context.Context, l source.Limits) (source.Plan, err
 
 // Read implements source.Source.
 func (s *Source[T]) Read(ctx context.Context, r source.Range, emit func(offset int64, v T) error) error {
-	o := s.open
+	o := s.open.Load()
 	if o == nil {
 		return fmt.Errorf("%v: %w", s, source.ErrNotOpen)
 	}
@@ -46,6 +47,9 @@ func (s *Source[T]) Read(ctx context.Context, r source.Range, emit func(offset i
 		if err := s.read(ctx, p, emit); err != nil {
 			return err
 		}
+	}
+	if r.From < r.Until {
+		o.health.moved(s.clock().Now())
 	}
 	return nil
 }
@@ -111,7 +115,7 @@ func (s *Source[T]) blocks(ctx context.Context, p piece, f func(b *block) error)
 // Committed implements source.Source: files that hold only records of earlier
 // plans go; those of the last plan can still be read by the next run.
 func (s *Source[T]) Committed(ctx context.Context, p source.Plan) error {
-	o := s.open
+	o := s.open.Load()
 	if o == nil {
 		return fmt.Errorf("%v: %w", s, source.ErrNotOpen)
 	}
@@ -123,13 +127,14 @@ func (s *Source[T]) Committed(ctx context.Context, p source.Plan) error {
 		return nil
 	}
 	o.pos = max(o.pos, r.Until)
+	o.health.next.Store(r.Until)
 	return o.j.forget(r.From)
 }
 
 // Done implements source.Bounded: the receiver has ended by itself, and all that
 // it stored is in a plan.
 func (s *Source[T]) Done() bool {
-	o := s.open
+	o := s.open.Load()
 	if o == nil {
 		return false
 	}
@@ -149,7 +154,7 @@ func (s *Source[T]) Locate(_ string, offset int64) string {
 
 // Close stops the receiver and waits for it. What it has stored stays.
 func (s *Source[T]) Close() error {
-	o := s.open
+	o := s.open.Load()
 	if o == nil {
 		return nil
 	}
@@ -158,6 +163,6 @@ func (s *Source[T]) Close() error {
 	// is being written is still written.
 	o.j.shut()
 	<-o.done
-	s.open = nil
+	s.open.Store(nil)
 	return errors.Join(o.j.close(), o.unlock())
 }

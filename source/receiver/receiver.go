@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/statemill/statemill/codec"
@@ -32,6 +33,9 @@ type Func[T any] func(ctx context.Context, store Store[T]) error
 
 // Receive calls f.
 func (f Func[T]) Receive(ctx context.Context, store Store[T]) error { return f(ctx, store) }
+
+// Unlimited says in words that MaxRate shall set no limit.
+const Unlimited = -1.0
 
 // Partition is the name of a source's one partition.
 const Partition = "log"
@@ -66,8 +70,8 @@ type Source[T any] struct {
 	MaxBytes int64
 	// SegmentBytes is the size from which on a new file is begun. 0 means 64 MiB.
 	SegmentBytes int64
-	// MaxRate is the most records per second that store lets pass; 0 means no
-	// bound.
+	// MaxRate is the most records per second that store lets pass, more than 0. New
+	// sets Unlimited.
 	MaxRate float64
 	// FirstPause is the pause after an error of Receive; it doubles up to MaxPause
 	// and begins anew when Receive had lasted for MaxPause. 0 means 1 s and 1 min.
@@ -82,7 +86,8 @@ type Source[T any] struct {
 	dir  string
 	c    codec.Codec[T]
 	r    Receiver[T]
-	open *opened
+	open atomic.Pointer[opened]
+	news source.Notices
 }
 
 // opened is what lives between Open and Close.
@@ -93,12 +98,13 @@ type opened struct {
 	done   chan struct{} // closed when the receiver has stopped
 	ended  bool          // by itself; read after done is closed
 	pos    int64         // the end of the last plan
+	health health
 }
 
 // New makes a source of what r takes in, kept in dir. c is how records are
 // written; with another codec an old log cannot be read.
 func New[T any](fsys vfs.FS, dir string, c codec.Codec[T], r Receiver[T]) *Source[T] {
-	return &Source[T]{fs: fsys, dir: dir, c: c, r: r}
+	return &Source[T]{MaxRate: Unlimited, fs: fsys, dir: dir, c: c, r: r}
 }
 
 func (s *Source[T]) String() string { return fmt.Sprintf("receiver log %q", s.dir) }
@@ -117,8 +123,10 @@ func (s *Source[T]) Validate() error {
 		return fmt.Errorf("%v: file system, codec and receiver must be given", s)
 	case s.dir == "":
 		return errors.New("receiver log: the directory's name is empty")
-	case s.MaxBytes < 0 || s.SegmentBytes < 0 || !(s.MaxRate >= 0):
-		return fmt.Errorf("%v: MaxBytes is %d, SegmentBytes %d, MaxRate %v: none may be negative", s, s.MaxBytes, s.SegmentBytes, s.MaxRate)
+	case s.MaxBytes < 0 || s.SegmentBytes < 0:
+		return fmt.Errorf("%v: MaxBytes is %d, SegmentBytes %d: neither may be negative", s, s.MaxBytes, s.SegmentBytes)
+	case !(s.MaxRate > 0) && s.MaxRate != Unlimited:
+		return fmt.Errorf("%v: MaxRate is %v records per second: want more than 0, or receiver.Unlimited", s, s.MaxRate)
 	case s.FirstPause < 0 || s.MaxPause < 0:
 		return fmt.Errorf("%v: FirstPause is %v and MaxPause %v: neither may be negative", s, s.FirstPause, s.MaxPause)
 	}
@@ -135,7 +143,7 @@ func (s *Source[T]) Open(ctx context.Context, last *source.Plan) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	if s.open != nil {
+	if s.open.Load() != nil {
 		return fmt.Errorf("%v: %w", s, source.ErrOpened)
 	}
 	if err := makeDir(s.fs, s.dir); err != nil {
@@ -152,16 +160,20 @@ func (s *Source[T]) Open(ctx context.Context, last *source.Plan) error {
 	o := &opened{j: j, unlock: unlock, done: make(chan struct{})}
 	oldest, next := j.bounds()
 	o.pos = oldest
+	o.health.next.Store(-1)
 	if r, ok := rangeOf(last); ok {
 		if r.From < oldest || r.Until > next {
 			err := &DamagedError{Path: s.dir, Reason: fmt.Sprintf("it holds the offsets [%d, %d), the checkpoint's last plan is [%d, %d)", oldest, next, r.From, r.Until)}
 			return errors.Join(err, j.close(), unlock())
 		}
 		o.pos = r.Until
+		o.health.next.Store(r.From)
 	}
+	o.health.began = next
+	s.news.Reset()
 	receiving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	o.cancel = cancel
-	s.open = o
+	s.open.Store(o)
 	go s.receive(receiving, o)
 	return nil
 }
@@ -197,30 +209,27 @@ func (s *Source[T]) lock() (func() error, error) {
 // receive runs the receiver until it is over.
 func (s *Source[T]) receive(ctx context.Context, o *opened) {
 	defer close(o.done)
-	k := s.Clock
-	if k == nil {
-		k = clock.System()
-	}
+	k := s.clock()
 	store := s.store(o.j, k)
 	pause := orDefault(s.FirstPause, time.Second)
 	longest := orDefault(s.MaxPause, time.Minute)
 	for {
-		s.tell(Event{Kind: Started})
+		s.tell(o, Event{Kind: Started})
 		began := k.Now()
 		err := guarded(ctx, s.r, store)
 		if err == nil || ctx.Err() != nil {
 			if o.ended = err == nil && ctx.Err() == nil; ctx.Err() != nil {
 				err = nil
 			}
-			s.tell(Event{Kind: Stopped, Err: err})
+			s.tell(o, Event{Kind: Stopped, Err: err})
 			return
 		}
 		if k.Now().Sub(began) >= longest {
 			pause = orDefault(s.FirstPause, time.Second)
 		}
-		s.tell(Event{Kind: Failed, Err: err, Pause: pause})
+		s.tell(o, Event{Kind: Failed, Err: err, Pause: pause})
 		if clock.Wait(ctx, k, pause) != nil {
-			s.tell(Event{Kind: Stopped})
+			s.tell(o, Event{Kind: Stopped})
 			return
 		}
 		pause = min(2*pause, longest)
@@ -237,7 +246,17 @@ func guarded[T any](ctx context.Context, r Receiver[T], store Store[T]) (err err
 	return r.Receive(ctx, store)
 }
 
-func (s *Source[T]) tell(e Event) {
+func (s *Source[T]) clock() clock.Clock {
+	if s.Clock == nil {
+		return clock.System()
+	}
+	return s.Clock
+}
+
+func (s *Source[T]) tell(o *opened, e Event) {
+	if text := o.health.happened(e); text != "" {
+		s.news.Add(s.clock().Now(), fmt.Sprintf("%v: %s", s, text))
+	}
 	if s.OnEvent != nil {
 		s.OnEvent(e)
 	}

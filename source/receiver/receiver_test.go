@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net"
 	"path/filepath"
@@ -359,6 +360,21 @@ func TestRate(t *testing.T) { // I3
 	require.Len(t, read(t, s, plan(t, s)), 1)
 }
 
+// Report 36: a rate so low that its waits are longer than a time.Duration holds lets one record pass.
+func TestLowRate(t *testing.T) { // I3
+	k := clock.NewManual(time.Unix(100, 0))
+	h := newHand()
+	s := receiver.New(vfs.NewMem(), "in", strings(t), receiver.Receiver[string](h))
+	s.MaxRate, s.Clock = math.SmallestNonzeroFloat64, k
+	require.NoError(t, s.Open(t.Context(), nil))
+	defer func() { require.NoError(t, s.Close()) }()
+	require.NoError(t, h.store(records(0, 1)...))
+	h.in <- records(1, 2)
+	require.NoError(t, k.BlockUntil(t.Context(), 1))
+	k.Advance(1000 * time.Hour)
+	require.Len(t, read(t, s, plan(t, s)), 1)
+}
+
 func TestMisuse(t *testing.T) {
 	mem := vfs.NewMem()
 	h := newHand()
@@ -372,9 +388,13 @@ func TestMisuse(t *testing.T) {
 	require.ErrorContains(t, receiver.New(mem, "", strings(t), receiver.Receiver[string](h)).Open(t.Context(), nil), "empty")
 	require.ErrorContains(t, receiver.New[string](mem, "x", nil, h).Open(t.Context(), nil), "must be given")
 	bad := receiver.New(mem, "x", strings(t), receiver.Receiver[string](h))
-	bad.MaxRate = -1
+	for _, rate := range []float64{0, -2, math.NaN()} { // report 36: 0 is not "all"
+		bad.MaxRate = rate
+		require.ErrorContains(t, bad.Open(t.Context(), nil), "want more than 0, or receiver.Unlimited")
+	}
+	bad.MaxRate, bad.MaxBytes = receiver.Unlimited, -1
 	require.ErrorContains(t, bad.Open(t.Context(), nil), "negative")
-	bad.MaxRate, bad.MaxPause = 0, -1
+	bad.MaxBytes, bad.MaxPause = 0, -1
 	require.ErrorContains(t, bad.Open(t.Context(), nil), "negative")
 	require.Contains(t, s.Locate("", 7), "record 7")
 }
