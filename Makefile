@@ -8,13 +8,15 @@ FUZZTIME    ?= 5s
 BENCH       ?= all
 ARGS        ?=
 ROUNDS      ?= 10
+HISTORIES   ?= 80s
+LEADERS     ?= TestLeader|TestHistories$$
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MODULES     := . bench test/sql
 
-.PHONY: help run test race crash test-kafka test-sql fuzz lint bench cover golden soak sabotage ci
+.PHONY: help run test race crash test-kafka test-kafka3 test-sql fuzz lint bench cover golden soak sabotage ci
 
 help: ## print this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 run: ## write real text to an embedded Kafka and count its words with mapWithState (ARGS="file …" or ARGS=-h)
 	@$(GO) run ./examples/wordcount $(ARGS)
@@ -31,17 +33,21 @@ race: ## all tests under the race detector (which also turns the invariants on)
 crash: ## kill -9 a real program over a real Apache Kafka, in 10 rounds (ROUNDS=50 for more), and compare what it counted
 	@STATEMILL_CRASH_ROUNDS=$(ROUNDS) test/kafka/broker/with.sh $(GO) test ./test/crash -count=1 -v -timeout 15m $(ARGS)
 
-test-kafka: ## tests against a real Apache Kafka, started and stopped here (KAFKA_NODES=3 for three; test/kafka/broker/README.md)
-	@test/kafka/broker/with.sh $(GO) test ./test/kafka/... -p 1 -count=1 -v -timeout 15m $(ARGS)
+test-kafka: ## tests against a real Apache Kafka, started and stopped here; random histories for HISTORIES (80s) on it and as long on an embedded one
+	@STATEMILL_HISTORIES=$(HISTORIES) test/kafka/broker/with.sh $(GO) test ./test/kafka/... -p 1 -count=1 -v -timeout 15m $(ARGS)
+
+test-kafka3: ## three real brokers: leaders are killed in mid-batch, and random histories for HISTORIES (80s) kill them too
+	@KAFKA_NODES=3 STATEMILL_HISTORIES=$(HISTORIES) test/kafka/broker/with.sh $(GO) test ./test/kafka -run '$(LEADERS)' -count=1 -v -timeout 15m $(ARGS)
 
 test-sql: ## the SQL sink on SQLite and on a PostgreSQL of the system's packages, started and stopped here
 	@cd test/sql && ./postgres.sh $(GO) test -count=1 -v -timeout 15m ./... $(ARGS)
 
-soak: ## what takes long: 50 rounds of kill -9, the protocol and the Kafka sink in their greatest bounds
+soak: ## what takes long: 50 rounds of kill -9, the protocol and the Kafka sink in their greatest bounds, random histories for 10 minutes each
 	@$(MAKE) --no-print-directory crash ROUNDS=50
 	@$(GO) test ./internal/protocol -run TestModelBig -count=1 -v -timeout 120m -soak
 	@STATEMILL_SOAK_SAGAS=10m $(GO) test ./test/metamorphic -run TestSagas -count=1 -v -timeout 30m
-	@STATEMILL_SOAK=1 $(MAKE) --no-print-directory test-kafka ARGS="-timeout 60m"
+	@STATEMILL_SOAK=1 KAFKA_TIMEOUT=70m $(MAKE) --no-print-directory test-kafka HISTORIES=10m ARGS="-timeout 60m"
+	@KAFKA_TIMEOUT=40m $(MAKE) --no-print-directory test-kafka3 HISTORIES=10m ARGS="-timeout 30m"
 	@STATEMILL_SOAK=1 $(MAKE) --no-print-directory test-sql
 
 fuzz: ## every Fuzz target of every package for FUZZTIME (default 5s) each
