@@ -24,12 +24,14 @@ var version = "?"
 
 func main() {
 	dir := flag.String("dir", "", "the `folder` of the checkpoint and of the sink")
-	broker := flag.String("broker", "", "`address` of the broker")
+	broker := flag.String("broker", "", "`addresses` of the brokers, with commas between")
+	in := flag.String("in", "in", "the `topic` to count")
+	to := flag.String("out", "out", "the `topic` to write to")
 	die := flag.String("die", "", "the `sink` after whose commit of the second epoch to die")
 	chance := flag.Bool("chance", false, "add a random number to each total")
 	accept := flag.Bool("accept", false, "accept an epoch that came out another way")
 	flag.Parse()
-	if err := run(*dir, *broker, *die, *chance, *accept); err != nil {
+	if err := run(*dir, *broker, *in, *to, *die, *chance, *accept); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		if errors.Is(err, checkpoint.ErrRedoDiffers) {
 			os.Exit(3)
@@ -38,7 +40,7 @@ func main() {
 	}
 }
 
-func run(dir, broker, die string, chance, accept bool) error {
+func run(dir, broker, in, to, die string, chance, accept bool) error {
 	out, err := vfs.NewDir(vfs.Disk(), filepath.Join(dir, "out"), fmt.Sprint(os.Getpid()))
 	if err != nil {
 		return err
@@ -47,8 +49,9 @@ func run(dir, broker, die string, chance, accept bool) error {
 	if accept {
 		opts = append(opts, dstream.WithAcceptDifferentRedo())
 	}
+	brokers := kafka.Brokers(strings.Split(broker, ",")...)
 	return dstream.Run(context.Background(), 20*time.Millisecond, func(ssc *dstream.StreamingContext) error {
-		words := kafka.DirectStream(ssc, "words", kafka.Brokers(broker), kafka.Topics("in"), kafka.FromEarliest(), kafka.StopAtEnd())
+		words := kafka.DirectStream(ssc, "words", brokers, kafka.Topics(in), kafka.FromEarliest(), kafka.StopAtEnd())
 		ones := dstream.MapPair(words, func(r kafka.Record) (string, int) { return string(r.Value), 1 })
 		totals := dstream.MapWithState(ones, dstream.Function(
 			func(word string, one dstream.Option[int], s *dstream.State[int]) string {
@@ -60,7 +63,7 @@ func run(dir, broker, die string, chance, accept bool) error {
 				return text
 			}).Named("totals").NumPartitions(2))
 		files := sink.Lines(sink.NewFiles("files", out), sink.Text[string])
-		topic := kafka.To(kafka.NewSink("topic", kafka.Brokers(broker)), "out", func(text string) (kafka.Message, error) {
+		topic := kafka.To(kafka.NewSink("topic", brokers), to, func(text string) (kafka.Message, error) {
 			word, _, _ := strings.Cut(text, "=")
 			return kafka.Message{Key: []byte(word), Value: []byte(text)}, nil
 		})
