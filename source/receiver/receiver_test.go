@@ -367,9 +367,10 @@ func TestLowRate(t *testing.T) { // I3
 	s := receiver.New(vfs.NewMem(), "in", strings(t), receiver.Receiver[string](h))
 	s.MaxRate, s.Clock = math.SmallestNonzeroFloat64, k
 	require.NoError(t, s.Open(t.Context(), nil))
-	defer func() { require.NoError(t, s.Close()) }()
 	require.NoError(t, h.store(records(0, 1)...))
 	h.in <- records(1, 2)
+	defer func() { require.NoError(t, s.Close()) }()
+	defer func() { go func() { <-h.out }() }() // Close ends the wait
 	require.NoError(t, k.BlockUntil(t.Context(), 1))
 	k.Advance(1000 * time.Hour)
 	require.Len(t, read(t, s, plan(t, s)), 1)
