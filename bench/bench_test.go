@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -200,4 +202,35 @@ func TestTables(t *testing.T) {
 		"| looks at the run's own owner file in 100 batches | 100 |", "| folder listings in 100 batches | 0 |"} {
 		assert.Contains(t, out.String(), want)
 	}
+}
+
+// The resident peak is this process's own, not that of the one which started it.
+func TestPeakResident(t *testing.T) {
+	before, ok := peakResident()
+	if !ok {
+		t.Skip("the system does not tell")
+	}
+	require.Greater(t, before, int64(1<<20))
+	block := make([]byte, 96<<20)
+	for i := 0; i < len(block); i += 4096 {
+		block[i] = 1
+	}
+	after, _ := peakResident()
+	require.Greater(t, after, before)
+	require.Positive(t, block[0])
+	// A child starts anew.
+	child := exec.Command(os.Args[0], "-test.run", "^TestPeakOfAChild$", "-test.v")
+	text, err := child.CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	var peak int64
+	_, rest, _ := strings.Cut(string(text), "peak ")
+	_, err = fmt.Sscan(rest, &peak)
+	require.NoError(t, err, "%s", text)
+	require.Less(t, peak, int64(96<<20))
+}
+
+// TestPeakOfAChild is that child.
+func TestPeakOfAChild(t *testing.T) {
+	peak, _ := peakResident()
+	t.Log("peak", peak)
 }

@@ -2,9 +2,9 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"runtime/debug"
 	"strings"
-	"syscall"
 	"time"
 	"unsafe"
 
@@ -64,7 +64,7 @@ func fillBacklog(o options) func(emit func(lines) error) error {
 // budget (kafka.MaxBatchBytes).
 //
 // The heap is what runtime/metrics calls objects, garbage that was not collected yet included; it is collected at 20 % of
-// growth, as a program with a budget would. What the process has from the system is told beside it.
+// growth, as a program with a budget would. What the process had from the system at most is told beside it.
 func measureBacklog(o options) (sample, error) {
 	b := newBacklog(o)
 	defer debug.SetGCPercent(debug.SetGCPercent(20))
@@ -114,15 +114,29 @@ func measureBacklog(o options) (sample, error) {
 	if want := int64(b.records()) * backlogRecord; read != want {
 		return sample{}, fmt.Errorf("%d bytes were read of %d", read, want)
 	}
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return sample{}, err
-	}
 	mib := func(n float64) float64 { return n / (1 << 20) }
 	budget := float64(b.budget)
-	return sample{Figures: map[string]float64{
-		"ratio": (peak - before) / budget, "budget_mib": mib(budget), "backlog_mib": mib(float64(read)),
-		"peak_heap_mib": mib(peak - before), "peak_rss_to_budget": float64(usage.Maxrss<<10) / budget,
+	figures := map[string]float64{
+		"ratio": (peak - before) / budget, "budget_mib": mib(budget), "backlog_mib": mib(float64(read)), "peak_heap_mib": mib(peak - before),
 		"largest_batch_mib": mib(float64(largest)), "batches": float64(batches), "seconds": took.Seconds(),
-	}}, d.close()
+	}
+	if resident, ok := peakResident(); ok {
+		figures["peak_rss_to_budget"] = float64(resident) / budget
+	}
+	return sample{Figures: figures}, d.close()
+}
+
+// peakResident is the most memory that the process has had, where the system tells (Linux). It is not what getrusage
+// says: that begins with the peak of the process which started this one, as it stood at the exec.
+func peakResident() (bytes int64, ok bool) {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(text)) {
+		if _, err := fmt.Sscanf(line, "VmHWM: %d kB", &bytes); err == nil {
+			return bytes << 10, true
+		}
+	}
+	return 0, false
 }
