@@ -61,17 +61,20 @@ func newRig(t *testing.T, addr string, real bool) *rig {
 	return r
 }
 
-// client is franz-go's: an independent writer of records.
+// client is franz-go's: an independent writer of records. A busy broker needs a while to
+// know a topic that was just made.
 func (r *rig) client(opts ...kgo.Opt) *kgo.Client {
 	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(strings.Split(r.addr, ",")...),
-		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(4 << 20)}, opts...)...)
+		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(4 << 20), kgo.UnknownTopicRetries(100)}, opts...)...)
 	require.NoError(r, err)
 	r.Cleanup(cl.Close)
 	return cl
 }
 
 // topicName makes a name for topics of a test's.
-func topicName(test string) string { return strings.NewReplacer("/", "-", " ", "_").Replace(test) }
+func topicName(test string) string {
+	return strings.NewReplacer("/", "-", " ", "_", ",", "").Replace(test)
+}
 
 // topic makes a topic with a name of its own; configs are "key=value".
 func (r *rig) topic(partitions int, configs ...string) string {
