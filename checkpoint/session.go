@@ -85,6 +85,7 @@ type Session struct {
 	lost     int         // how often sinks said in this epoch that they were fenced
 	adopted  *Metadata   // of the epoch that is adopted
 	written  *Commit     // whose owner check has yet to come
+	trying   *Commit     // that was begun to be created, until its epoch is reported
 
 	failure error // the error behind a Fail
 	newer   *NotOwnerError

@@ -102,6 +102,7 @@ func (s *Session) createCommit(ctx context.Context, a protocol.Action) (protocol
 		}
 	}
 	name := CommitName(a.Epoch)
+	s.trying = c
 	out, err := s.create(ctx, name, c, func(b []byte) (uint64, error) {
 		there := new(Commit)
 		err := decode(b, name, a.Epoch, there)
@@ -126,7 +127,7 @@ func (s *Session) report(context.Context) (protocol.Result, error) {
 	case c.Kind == KindChange:
 		s.notice(Notice{Kind: NoticeChange, Text: fmt.Sprintf("the change of epoch %d is done", c.Epoch)})
 	}
-	s.written, s.entries, s.units, s.adopted = nil, nil, nil, nil
+	s.written, s.trying, s.entries, s.units, s.adopted = nil, nil, nil, nil, nil
 	s.input, s.ready, s.lost = CommitInput{}, false, 0
 	return protocol.OK(), nil
 }

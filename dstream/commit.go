@@ -54,16 +54,17 @@ func (r *run) committedNow() {
 	e.committed = true
 }
 
-// commitDurably writes the commit. An abort that comes meanwhile cannot unsay it:
-// what is durable counts in memory, too.
+// commitDurably writes the commit. A failure or an abort that comes meanwhile cannot
+// unsay it: what is durable counts in memory, too.
 func (r *run) commitDurably() error {
 	e := r.cur
 	c, err := r.durable.commit(r.hard)
-	stands := err == nil
-	if err != nil && r.hard.Err() != nil {
-		stands = r.durable.decided(e.batch.Epoch)
+	stands, unknown := err == nil, false
+	if err != nil {
+		stands, unknown = r.durable.fate()
 	}
 	r.mu.Lock()
+	e.unknown = unknown
 	r.committing = false
 	if stands {
 		r.committedNow()

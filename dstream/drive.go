@@ -250,7 +250,7 @@ func (r *run) failed(phase, name string, err error) error {
 	if r.hard.Err() != nil {
 		return context.Cause(r.hard)
 	}
-	return &BatchError{Batch: r.cur.batch, Phase: phase, Name: name, Committed: r.cur.committed, Err: err}
+	return &BatchError{Batch: r.cur.batch, Phase: phase, Name: name, Committed: r.cur.committed, Unknown: r.cur.unknown, Err: err}
 }
 
 // ends is the error with which the run ends, when the planner says err.
@@ -283,7 +283,7 @@ func (r *run) lateCause() error {
 	var late *StopTimeoutError
 	if errors.As(cause, &late) && late.Committing && r.cur != nil {
 		known := *late
-		known.Committing, known.Committed = false, r.cur.committed
+		known.Committing, known.Committed = r.cur.unknown, r.cur.committed
 		return &known
 	}
 	return cause

@@ -284,7 +284,7 @@ func (d *durable) leave() error {
 func (d *durable) close() error {
 	err := d.leave()
 	for _, u := range d.units {
-		if cerr := u.Close(); cerr != nil {
+		if cerr := d.r.do("close of sink "+u.Name(), u.Close); cerr != nil {
 			err = errors.Join(err, fmt.Errorf("dstream: close sink %q: %w", u.Name(), cerr))
 		}
 	}

@@ -142,9 +142,9 @@ func (d *durable) committedNow(c *checkpoint.Commit) {
 	d.start.Pending = nil
 }
 
-// decided finds out what became of a commit that was cut off: whether the epoch
-// counts after all.
-func (d *durable) decided(epoch uint64) bool {
+// fate finds out what became of a commit that failed or was cut off: whether the
+// epoch counts after all, or whether nobody can tell now. It does not take long.
+func (d *durable) fate() (stands, unknown bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	timer := d.r.clock.NewTimer(stopGrace)
@@ -156,8 +156,8 @@ func (d *durable) decided(epoch uint64) bool {
 		case <-ctx.Done():
 		}
 	}()
-	c, err := d.session.Root().Commit(ctx, epoch)
-	return err == nil && c.Run == d.id
+	f := d.session.CommitFate(ctx)
+	return f == checkpoint.Committed, f == checkpoint.CommitUnknown
 }
 
 // aborted gives an epoch up because of err. It is an error only if that says more

@@ -26,6 +26,7 @@ type epochRun struct {
 	prev      int64     // batch time of the epoch before
 	sealed    bool
 	committed bool
+	unknown   bool // nobody can tell whether it is
 }
 
 // begin opens an epoch.

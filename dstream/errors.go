@@ -21,7 +21,8 @@ var (
 	ErrStopped = errors.New("the context has already been stopped")
 	// ErrNotStarted: the call needs a running context.
 	ErrNotStarted = errors.New("the context has not been started")
-	// ErrStopTimeout is the class of every *StopTimeoutError.
+	// ErrStopTimeout is the class of every *StopTimeoutError, also of a run without a
+	// batch.
 	ErrStopTimeout = errors.New("dstream: the running batch did not end within the stop timeout")
 	// ErrForgotten is the class of every *ForgottenError.
 	ErrForgotten = errors.New("dstream: the batch is no longer remembered")
@@ -70,17 +71,25 @@ func (e *ValidationError) Unwrap() []error {
 	return errs
 }
 
-// BatchError says which batch ended the run. Unless Committed, nothing of the
-// batch is kept: the newest readable state is that of the epoch before.
+// BatchError says which batch ended the run. Unless Committed or Unknown, nothing of
+// the batch is kept: the newest readable state is that of the epoch before. On a
+// checkpoint the batch stays planned, and the next run does it again.
+//
+// Committed and Unknown are about this run's own commit. If the cause is a newer run
+// (errors.Is(err, checkpoint.ErrNotOwner)), that one does the batch, whatever they say.
 type BatchError struct {
 	Batch Batch
 	Phase string // "plan", "compute", "output", "commit"
 	Name  string // source, operator or output; may be empty
 	// Committed: the epoch was committed before this happened, and stays so: its
 	// state is the newest readable one. What failed came after it, such as a
-	// source's Committed or a listener's BatchCompleted.
+	// source's Committed, a listener's BatchCompleted, or the look for a newer run.
 	Committed bool
-	Err       error
+	// Unknown: the commit on the checkpoint was begun and failed, and it cannot be told
+	// whether it stands, as the store did not answer. Committed is false then. Whoever
+	// goes on with the checkpoint finds out, and counts the epoch once: start again.
+	Unknown bool
+	Err     error
 }
 
 func (e *BatchError) Error() string {
@@ -89,8 +98,11 @@ func (e *BatchError) Error() string {
 		name = fmt.Sprintf(" %q", e.Name)
 	}
 	fate := ""
-	if e.Committed {
+	switch {
+	case e.Committed:
 		fate = " (the epoch is committed)"
+	case e.Unknown:
+		fate = " (whether the epoch is committed is not known: the next run finds out, and counts it once)"
 	}
 	return fmt.Sprintf("dstream: epoch %d (batch time %s): %s%s%s: %v",
 		e.Batch.Epoch, e.Batch.Time.Format(time.RFC3339Nano), e.Phase, name, fate, e.Err)
@@ -100,15 +112,19 @@ func (e *BatchError) Error() string {
 func (e *BatchError) Unwrap() error { return e.Err }
 
 // StopTimeoutError says what was still in user code when the stop timeout
-// passed or the context given to a Stop ended. A goroutine that does not return from user code
-// cannot be ended from outside.
+// passed or the context given to a Stop ended. A goroutine that does not return from
+// user code cannot be ended from outside.
 type StopTimeoutError struct {
 	Batch     Batch
 	Committed bool // the batch was committed before; else it is aborted
-	// Committing: the durable commit was under way and did not come back in time;
-	// whether the epoch counts, the next start says.
+	// Idle: no batch was running, and Batch is the last committed one (its Epoch is 0
+	// if there is none). What took too long is the end of the run, such as a source's
+	// Close.
+	Idle bool
+	// Committing: the durable commit was under way and did not come back in time, or
+	// its outcome is not known; whether the epoch counts, the next start says.
 	Committing bool
-	Tasks      []string // "counts partition 3", "output sink"
+	Tasks      []string // "counts partition 3", "output sink", "close of source in"
 }
 
 func (e *StopTimeoutError) Error() string {
@@ -120,6 +136,9 @@ func (e *StopTimeoutError) Error() string {
 		fate = "was being committed: whether it counts, the next start says"
 	}
 	text := fmt.Sprintf("%v: epoch %d %s", ErrStopTimeout, e.Batch.Epoch, fate)
+	if e.Idle {
+		text = fmt.Sprintf("dstream: the run did not end within the stop timeout: no batch was running, epoch %d is the last committed one", e.Batch.Epoch)
+	}
 	if len(e.Tasks) > 0 {
 		text += "; still in user code: " + strings.Join(e.Tasks, "; ")
 	}

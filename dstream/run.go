@@ -156,7 +156,7 @@ func (r *run) closeSources() error {
 	for _, in := range r.inputs {
 		if in.opened {
 			in.opened = false
-			_, err := call(in.name(), func() (struct{}, error) { return struct{}{}, in.src.Close() })
+			err := r.do("close of source "+in.name(), in.src.Close)
 			in.closes()
 			if err != nil {
 				errs = append(errs, fmt.Errorf("dstream: close: %w", &ReadError{Source: in.name(), Err: err}))
@@ -219,6 +219,11 @@ func (r *run) stop(ctx context.Context) error {
 	case <-r.done:
 		return r.ssc.result()
 	case <-grace.C():
+		if late.Idle { // what closes slowly began after that
+			now := *late
+			now.Tasks = r.tasks()
+			late = &now
+		}
 		r.leftOnce.Do(func() {
 			r.leftErr = late
 			close(r.left)
@@ -244,14 +249,24 @@ func (r *run) wait(ctx context.Context) (err error, ended bool) {
 // here, under mu: what the error says stays true, however late the tasks come
 // back.
 func (r *run) abortLate() *StopTimeoutError {
-	tasks := r.exec.tally.tasks()
+	tasks := r.tasks()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	tasks = append(tasks, slices.Sorted(maps.Keys(r.doing))...)
-	late := &StopTimeoutError{Batch: r.last, Committed: r.epoch == r.last.Epoch, Committing: r.committing, Tasks: tasks}
+	late := &StopTimeoutError{Batch: r.last, Committed: r.epoch >= r.last.Epoch, Committing: r.committing, Tasks: tasks}
+	if late.Idle = late.Committed && !r.busy; late.Idle {
+		late.Batch = Batch{Epoch: r.epoch, Time: r.committedAt}
+	}
 	r.abort(late)
 	r.lateOnce.Do(func() { close(r.late) })
 	return late
+}
+
+// tasks names what is in user code.
+func (r *run) tasks() []string {
+	tasks := r.exec.tally.tasks()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append(tasks, slices.Sorted(maps.Keys(r.doing))...)
 }
 
 // do runs a user's function on the driver under the name that a stop timeout

@@ -78,6 +78,7 @@ var table = []Break{
 
 	{Name: "bad-records-unbounded", Package: "dstream", Test: "TestMaxBadRecords"},
 	{Name: "letter-lost", Package: "dstream", Test: "TestLettersOfEveryOperator"},
+	{Name: "sink-rows-late", Package: "test/exactlyonce", Test: "TestLettersOfWhatOnlySinksRead"},
 	{Name: "letters-as-they-came", Package: "dstream", Test: "TestLettersDoNotDependOnPartitions"},
 	{Name: "letters-of-failed-attempt", Package: "dstream", Test: "TestLettersOfAttempts"},
 	{Name: "abort-only-failed", Package: "dstream", Test: "TestFailedEpochLeavesNothing"},
@@ -87,6 +88,7 @@ var table = []Break{
 	{Name: "initial-not-durable", Package: "dstream", Test: "TestInitialStateIsDurable"},
 	{Name: "load-silent", Package: "dstream", Test: "TestReport19ASlowLoadIsNotSilent"},
 	{Name: "ready-told-once", Package: "dstream", Test: "TestReadinessOfARunThatBeginsAnew"},
+	{Name: "commit-fate-guessed", Package: "dstream", Test: "TestFateOfAFailedCommit"},
 	{Name: "hold-untold", Package: "dstream", Test: "TestClockSetBackIsTold"},
 	{Name: "low-rate-is-no-limit", Package: "dstream", Test: "TestReport36Rates"},
 	{Name: "memory-not-limited", Package: "dstream", Test: "TestStateMemoryLimit"},
