@@ -51,6 +51,12 @@ func (r *run) Operators() (names []string) {
 	return names
 }
 
+// Log says that an operator is the log of a window.
+func (r *run) Log(operator string) bool {
+	op, err := r.operator(operator)
+	return err == nil && op.face != nil && op.suffix != ""
+}
+
 // Outputs lists the outputs.
 func (r *run) Outputs() (names []string) {
 	for _, o := range r.ssc.outputs {

@@ -32,6 +32,9 @@ func joins(parts int) dstream.Job {
 		show(dstream.Map(dstream.FullOuterJoin(a, b, by), func(p dstream.Pair[string, dstream.Joined[dstream.Option[int], dstream.Option[int]]]) string {
 			return fmt.Sprintf("%s %s %s", p.Key, none(p.Value.Left), none(p.Value.Right))
 		}), "full")
+		show(dstream.Map(dstream.Cogroup(a, b, by), func(p dstream.Pair[string, dstream.Grouped[int, int]]) string {
+			return fmt.Sprintf("%s %v %v", p.Key, p.Value.Left, p.Value.Right)
+		}), "cogroup")
 		show(dstream.Map(dstream.SubtractByKey(a, b, by), func(p kv) string { return fmt.Sprint(p) }), "subtract")
 		show(dstream.Map(dstream.Join(dstream.Window(a, 3*time.Second, time.Second).Named("last three"), b, by),
 			func(p dstream.Pair[string, dstream.Joined[int, int]]) string {
@@ -93,7 +96,7 @@ func TestJoinsSurvive(t *testing.T) {
 			for name, want := range map[string][]string{
 				"inner": joinModel(as, bs, false, false), "left": joinModel(as, bs, true, false),
 				"right": joinModel(as, bs, false, true), "full": joinModel(as, bs, true, true),
-				"subtract": rest, "window": joinModel(window, bs, false, false),
+				"cogroup": groupModel(as, bs), "subtract": rest, "window": joinModel(window, bs, false, false),
 			} {
 				all := milltest.Output[string](kit, name)
 				require.Len(t, all, n+1, "seed %d: %s", seed, name)
@@ -103,4 +106,23 @@ func TestJoinsSurvive(t *testing.T) {
 		}
 		require.NoError(t, kit.Stop())
 	}
+}
+
+// groupModel is the cogroup of two batches, sorted.
+func groupModel(as, bs []kv) []string {
+	groups := map[string]*[2][]int{}
+	for side, rows := range [][]kv{as, bs} {
+		for _, p := range rows {
+			if groups[p.Key] == nil {
+				groups[p.Key] = &[2][]int{}
+			}
+			groups[p.Key][side] = append(groups[p.Key][side], p.Value)
+		}
+	}
+	lines := []string{}
+	for k, g := range groups {
+		lines = append(lines, fmt.Sprintf("%s %v %v", k, g[0], g[1]))
+	}
+	slices.Sort(lines)
+	return lines
 }

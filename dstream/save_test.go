@@ -169,7 +169,7 @@ func savedBatches(t *testing.T, fsys vfs.FS) map[int64][]string {
 	return out
 }
 
-// Wherever the process dies, in any call to the checkpoint or to the files, alone or with
+// CP3: wherever the process dies, in any call to the checkpoint or to the files, alone or with
 // the machine: in the end each committed batch is saved once, whole, under its own name,
 // and nothing else is.
 func TestSaveCrashAtEveryCall(t *testing.T) {

@@ -25,6 +25,8 @@ func windows(length, slide time.Duration, filtered bool) dstream.Job {
 		dstream.Print(dstream.GroupByKeyAndWindow(in, length, slide, by, dstream.Name("group")), 0, dstream.Name("group out"))
 		dstream.Print(dstream.ReduceByKeyAndWindow(in, add, length, slide, by, dstream.Name("byKey")), 0, dstream.Name("byKey out"))
 		dstream.Print(dstream.CountByWindow(in, length, slide).Named("count"), 0, dstream.Name("count out"))
+		lengths := dstream.Map(in, func(p word) int { return len(p.Key) })
+		dstream.Print(dstream.ReduceByWindowInverse(lengths, add, subtract, length, slide).Named("sum"), 0, dstream.Name("sum out"))
 		dstream.Print(dstream.ReduceByKeyAndWindowInverse(in, add, subtract, nil, length, slide, by, dstream.Name("inverse")), 0, dstream.Name("inverse out"))
 		if filtered {
 			dstream.Print(dstream.CountByValueAndWindow(values, length, slide, dstream.Name("values")), 0, dstream.Name("values out"))
@@ -43,6 +45,7 @@ func windowsOut(kit *milltest.Kit, filtered bool) map[string]any {
 		"reduce": milltest.Output[string](kit, "reduce out"),
 		"group":  milltest.Output[dstream.Pair[string, []int]](kit, "group out"),
 		"count":  milltest.Output[int64](kit, "count out"),
+		"sum":    milltest.Output[int](kit, "sum out"),
 	}
 	for _, name := range []string{"window", "byKey", "inverse", "of state"} {
 		out[name] = milltest.Output[word](kit, name+" out")

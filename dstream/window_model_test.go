@@ -122,6 +122,7 @@ func TestWindowsAreTheModel(t *testing.T) {
 		r := newRig(t, sec, func(c ssc) error {
 			in := dstream.From(c, "in", newScript(rapid.IntRange(1, 2).Draw(rt, "sources"), batches...))
 			values := dstream.Map(in, func(p kv) string { return fmt.Sprint(p.Value) })
+			numbers := dstream.Map(in, func(p kv) int { return p.Value })
 			keys := dstream.Map(in, func(p kv) string { return p.Key })
 			dstream.Print(dstream.Window(in, l, s), 1, dstream.Name("window"))
 			dstream.Print(dstream.ReduceByWindow(values, func(a, b string) string { return a + b }, l, s), 1, dstream.Name("reduce"))
@@ -135,6 +136,7 @@ func TestWindowsAreTheModel(t *testing.T) {
 			if slide <= length {
 				dstream.Print(dstream.ReduceByKeyAndWindowInverse(in, add, subtract, notZero, l, s, by), 1, dstream.Name("filter"))
 				dstream.Print(dstream.CountByValueAndWindow(keys, l, s, by), 1, dstream.Name("values"))
+				dstream.Print(dstream.ReduceByWindowInverse(numbers, add, subtract, l, s), 1, dstream.Name("sum"))
 			}
 			return nil
 		}).start()
@@ -145,6 +147,7 @@ func TestWindowsAreTheModel(t *testing.T) {
 		var reduced [][]string
 		var plain, inverse, group, values []string
 		var count [][]int64
+		var sum [][]int
 		var times []time.Time
 		tick := 0
 		for i, batch := range batches {
@@ -179,9 +182,13 @@ func TestWindowsAreTheModel(t *testing.T) {
 			inverse = append(inverse, fmt.Sprint(sortedSums(sums, true)))
 			values = append(values, fmt.Sprint(sortedSums(counts, true)))
 			if n := int64(len(w)); len(sums) == 0 {
-				count = append(count, []int64{})
+				count, sum = append(count, []int64{}), append(sum, []int{})
 			} else {
-				count = append(count, []int64{n})
+				total := 0
+				for _, p := range w {
+					total += p.Value
+				}
+				count, sum = append(count, []int64{n}), append(sum, []int{total})
 			}
 		}
 		lines := func(name string) (all []string) {
@@ -205,6 +212,7 @@ func TestWindowsAreTheModel(t *testing.T) {
 		}
 		require.Equal(rt, plain, lines("filter"), "inverse with a filter is the plain window")
 		require.Equal(rt, count, append([][]int64(nil), out[int64](r, "count")...), "CountByWindow")
+		require.Equal(rt, sum, append([][]int(nil), out[int](r, "sum")...), "ReduceByWindowInverse")
 		var gotValues []string
 		for _, b := range texts(out[dstream.Pair[string, int64]](r, "values"), func(p dstream.Pair[string, int64]) string { return fmt.Sprint(p.Key, p.Value) }) {
 			gotValues = append(gotValues, fmt.Sprint(b))

@@ -96,7 +96,7 @@ func (k *Kit) lookAtStates(op string, rows reflect.Value, limit int) (looked int
 	p := &k.pins
 	state, _ := rows.Type().Elem().FieldByName("State")
 	w := textWalk{}
-	if p.warned[op] || limit <= 0 || !w.hasText(state.Type) {
+	if p.warned[op] || limit <= 0 || !w.hasText(state.Type) || k.h.Engine().Log(op) {
 		return 0
 	}
 	p.update()

@@ -179,3 +179,33 @@ func TestPinsFoundLater(t *testing.T) {
 	require.Len(t, kit.Warnings(), 1)
 	require.Contains(t, kit.Warnings()[0], `key "bad"`)
 }
+
+// The log of a window keeps records as they came, by design: no warning. A window's results are looked at
+// like any state.
+func TestPinsOfWindows(t *testing.T) {
+	t.Parallel()
+	run := func(reduce func(a, b string) string) *fakeTB {
+		return failing(func(tb testing.TB) {
+			kit := milltest.New(tb, time.Second, func(ssc *dstream.StreamingContext) error {
+				lines := dstream.From(ssc, "lines", source.NewQueue[string](1))
+				dstream.Print(dstream.Window(lines, 3*time.Second, time.Second).Named("lines of three"), 0)
+				byWord := dstream.MapPair(lines, func(line string) (string, string) { return strings.Clone(line[:3]), reduce(line, "") })
+				back := func(a, _ string) string { return a }
+				dstream.Print(dstream.ReduceByKeyAndWindowInverse(byWord, func(a, b string) string { return reduce(a, b) }, back, nil,
+					3*time.Second, time.Second, dstream.Name("words")), 0)
+				return nil
+			})
+			kit.Checkpoint()
+			milltest.Input[string](kit, "lines").Batch("ann london", "bob paris").Batch("ann rome")
+			kit.Tick(2)
+			require.NoError(tb, kit.Err())
+		})
+	}
+	f := run(func(a, _ string) string { return strings.Clone(a) })
+	require.Empty(t, f.failed)
+	require.Empty(t, f.logged)
+	f = run(func(a, _ string) string { return a[4:] + "" })
+	require.Empty(t, f.failed)
+	require.Len(t, f.logged, 1)
+	require.Contains(t, f.logged[0], `operator "words"`)
+}

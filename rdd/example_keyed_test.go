@@ -155,3 +155,13 @@ func ExampleFirst() {
 	fmt.Println(rdd.First(context.Background(), prices()))
 	// Output: {apple 3} true <nil>
 }
+
+func ExamplePairs() {
+	for item, price := range rdd.Pairs(prices()) {
+		fmt.Println(item, price)
+	}
+	// Output:
+	// apple 3
+	// pear 5
+	// apple 4
+}

@@ -1,6 +1,11 @@
 package rdd
 
-import "github.com/statemill/statemill/partitioner"
+import (
+	"context"
+	"iter"
+
+	"github.com/statemill/statemill/partitioner"
+)
 
 // KeyBy makes pairs of the key that f finds in a record, and the record.
 func KeyBy[T, K any](r *RDD[T], f func(T) K) *RDD[Pair[K, T]] {
@@ -31,4 +36,22 @@ func Distinct[T comparable](r *RDD[T], n int) *RDD[T] {
 	})
 	first := func(a, _ struct{}) struct{} { return a }
 	return Keys(ReduceByKey(seen, first, partitioner.Hash[T](n))).Named("distinct")
+}
+
+// Pairs gives the records of a dataset of pairs as a sequence, in their order: for the
+// InitialState of a stateful operator. Each time that it is ranged over the dataset is
+// computed and held in memory; if that fails the sequence panics with the error, which
+// InitialState takes for the failure of the first batch.
+func Pairs[K, V any](r *RDD[Pair[K, V]]) iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		all, err := Collect(context.Background(), r)
+		if err != nil {
+			panic(err)
+		}
+		for _, kv := range all {
+			if !yield(kv.Key, kv.Value) {
+				return
+			}
+		}
+	}
 }

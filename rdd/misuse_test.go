@@ -3,6 +3,7 @@ package rdd
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"testing"
 
@@ -72,4 +73,20 @@ func TestNilIsTold(t *testing.T) {
 	got, err := Take(ctx, r, -1)
 	require.NoError(t, err)
 	require.Empty(t, got)
+}
+
+// The sequence of a dataset is its records in order, and its failure.
+func TestPairs(t *testing.T) {
+	var got []string
+	for k, v := range Pairs(Parallelize([]Pair[string, int]{{"b", 2}, {"a", 1}, {"b", 3}}, 2)) {
+		if got = append(got, fmt.Sprint(k, v)); len(got) == 2 {
+			break
+		}
+	}
+	require.Equal(t, []string{"b2", "a1"}, got)
+	require.PanicsWithError(t, errNil.Error(), func() {
+		for range Pairs[string, int](nil) {
+			t.Error("it has no records")
+		}
+	})
 }

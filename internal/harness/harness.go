@@ -70,6 +70,9 @@ type Engine interface {
 	Sources() []string
 	Operators() []string
 	Outputs() []string
+	// Log says that the operator keeps records as they came, for a window: it is none
+	// of the user's.
+	Log(operator string) bool
 	// ZeroTime is one interval before the first batch time.
 	ZeroTime() time.Time
 	// Epoch is the newest committed epoch.

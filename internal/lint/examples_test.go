@@ -10,11 +10,12 @@ import (
 
 // What a body of Transform or ForeachRDD needs of package rdd (methods behind their type).
 const rddCalls = `Collect Take First Top Count Reduce Fold Distinct SortBy KeyBy Join LeftOuterJoin SubtractByKey Cogroup
-	ForeachPartition RDD_Partitions Glom`
+	ForeachPartition RDD_Partitions Glom Pairs`
 
 // What else a job of a Spark user calls of package dstream.
 const jobCalls = `DStream_Cache DStream_Remember MapWithStateDStream_Checkpoint MapWithStateDStream_StateSnapshots
-	StreamingContext_Counter Parallelize Constant Slice From Run ReadRecordFiles SourceRanges`
+	StreamingContext_Counter Parallelize Constant Slice From Run ReadRecordFiles SourceRanges
+	ReceiverStream QueueStream TextFileStream ReaderStream`
 
 // withoutExample lists operators and outputs, which are the functions of dstream that take a stream, and the calls
 // above, that have no example with an output.
