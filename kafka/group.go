@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,12 +29,14 @@ type mirror struct {
 
 	mu   sync.Mutex
 	want map[TopicPartition]spot
+	mark string // the metadata of this job's offsets
 
 	// Of its goroutine.
 	have        map[TopicPartition]spot // what the group has
 	tried       map[TopicPartition]spot // what was written last, perhaps
 	read        bool                    // have was read before
 	shared      bool                    // somebody else writes too, and that was told
+	met         bool                    // offsets of another root were met, and that was told
 	coordinator string
 	failing     bool
 }
@@ -45,7 +48,7 @@ type spot struct {
 }
 
 func newMirror(s *kafkaSource) *mirror {
-	m := &mirror{s: s, wake: make(chan struct{}, 1), ending: make(chan struct{}), ended: make(chan struct{}),
+	m := &mirror{s: s, mark: markOfRoot(s.root), wake: make(chan struct{}, 1), ending: make(chan struct{}), ended: make(chan struct{}),
 		want: map[TopicPartition]spot{}, have: map[TopicPartition]spot{}, tried: map[TopicPartition]spot{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	go m.run()
@@ -129,7 +132,7 @@ func (m *mirror) bring(ctx context.Context) error {
 	}
 	var out []wire.GroupOffset
 	for tp, x := range took {
-		out = append(out, wire.GroupOffset{TopicPartition: wire.TopicPartition(tp), Offset: x.offset})
+		out = append(out, wire.GroupOffset{TopicPartition: wire.TopicPartition(tp), Offset: x.offset, Metadata: m.mark})
 	}
 	slices.SortFunc(out, func(a, b wire.GroupOffset) int {
 		return (&subscription{}).order(TopicPartition(a.TopicPartition), TopicPartition(b.TopicPartition))
@@ -174,6 +177,7 @@ func (m *mirror) learn(ctx context.Context) error {
 	}
 	for _, o := range offsets {
 		tp := TopicPartition(o.TopicPartition)
+		m.whose(tp, o)
 		had, known := m.have[tp]
 		switch tried, ours := m.tried[tp]; {
 		case o.Offset < 0, known && had.offset == o.Offset:
@@ -197,6 +201,28 @@ func (m *mirror) learn(ctx context.Context) error {
 	}
 	m.read = true
 	return nil
+}
+
+// rootMark begins the metadata of mirrored offsets; the root's id follows.
+const rootMark = "statemill root "
+
+func markOfRoot(id string) string {
+	if id == "" {
+		return ""
+	}
+	return rootMark + id
+}
+
+// whose looks at who has written an offset: a job on another checkpoint, which may have
+// ended long ago, or run beside this one.
+func (m *mirror) whose(tp TopicPartition, o wire.GroupOffset) {
+	root, marked := strings.CutPrefix(o.Metadata, rootMark)
+	if o.Offset < 0 || !marked || m.mark == "" || o.Metadata == m.mark || m.met || sabotage.On("mirror-of-any-root") {
+		return
+	}
+	m.met = true
+	m.s.notice("group %q has offset %d of %v from a job on another checkpoint, root %s; this one is root %s: if both run, give each job a group of its own",
+		m.s.cfg.group, o.Offset, tp, root, strings.TrimPrefix(m.mark, rootMark))
 }
 
 // coordinated asks the group's coordinator, and tries again what passes.

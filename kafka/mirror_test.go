@@ -101,6 +101,49 @@ func TestTwoJobsMirrorToOneGroup(t *testing.T) {
 	require.Empty(t, told)
 }
 
+// TestMirrorNamesItsRoot: offsets say of which checkpoint's job they are. One of another
+// root is told of it, once; one of the same root, or of none, is not.
+func TestMirrorNamesItsRoot(t *testing.T) {
+	b := newFake(t)
+	b.log("t", 0, batchtest.Values(0, "a", "b", "c", "d"))
+	told := make(chan source.Notice, 100)
+	of := func(root string) *kafkaSource {
+		s := NewSource(Brokers(b.addr()), Topics("t"), FromEarliest(), Group("g"), OnNotice(func(n source.Notice) { told <- n })).(*kafkaSource)
+		if root != "" {
+			s.SetRoot(root)
+		}
+		require.NoError(t, s.Open(t.Context(), nil))
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		return s
+	}
+	one := of("root1")
+	commits(t, one, 1)
+	b.mu.Lock()
+	require.Equal(t, groupOffset{1, "statemill root root1"}, b.writes.groups["g"][TopicPartition{"t", 0}])
+	b.mu.Unlock()
+	commits(t, of("root1"), 2)
+	commits(t, of(""), 2)
+	require.Empty(t, told)
+	commits(t, one, 1) // the group was at 2, of the same root
+	require.Contains(t, (<-told).Text, "somebody else writes")
+
+	two := of("root2")
+	b.mu.Lock()
+	b.writes.put("g", map[TopicPartition]groupOffset{{"t", 0}: {3, "statemill root root1"}})
+	b.mu.Unlock()
+	commits(t, two, 4)
+	text := (<-told).Text
+	for _, want := range []string{`group "g"`, "offset 3 of t-0", "root root1", "this one is root root2", "a group of its own"} {
+		require.Contains(t, text, want)
+	}
+	b.group(t, 4)
+	b.mu.Lock()
+	b.writes.put("g", map[TopicPartition]groupOffset{{"t", 0}: {4, "statemill root root1"}})
+	b.mu.Unlock()
+	commits(t, two, 0)
+	require.Empty(t, told, "once")
+}
+
 // TestMirrorGivesUp: what fails is told, whichever request it is.
 func TestMirrorGivesUp(t *testing.T) {
 	for key, says := range map[int16]string{8: "commit offsets", 9: "read offsets", 10: "read offsets"} {

@@ -75,7 +75,8 @@ func ContinueOnLoss() SourceOption { return sourceOption(func(c *config) { c.onL
 //
 // The offsets are never ahead of what is durable and never go back. They are written
 // beside the batches; a failure is counted ("mirror_failed") and told (OnNotice), and
-// fails no batch. Close brings the last ones within half a second.
+// fails no batch. Close brings the last ones within half a second. Their metadata names
+// the root of the checkpoint, so that two jobs with one group are told of each other.
 func Group(name string) SourceOption {
 	return sourceOption(func(c *config) {
 		if name == "" || len(name) > 249 {

@@ -22,6 +22,7 @@ type kafkaSource struct {
 	mirror   *mirror // nil: no group
 	watch    *watch
 	news     news
+	root     string // id of the checkpoint's, "" if there is none
 
 	// Of the goroutine that plans.
 	looked time.Time // when the cluster was last asked for what is new
@@ -31,8 +32,8 @@ type kafkaSource struct {
 	open     bool
 	parts    []*part // in the order of plans
 	byName   map[string]*part
-	missing  []string             // topics that do not exist yet
-	sameAt   map[string]time.Time // when each topic was last seen to be the same
+	missing  []string // topics that do not exist yet
+	unproved unproved // reads of the newest plan
 	counts   map[string]int64
 	planning time.Time // since when a plan has been trying, zero when none is
 	planErr  error     // of the last try
@@ -135,7 +136,7 @@ func (s *kafkaSource) Open(ctx context.Context, last *source.Plan) error {
 	s.mu.Lock()
 	s.cluster, s.open = k, true
 	s.parts, s.missing, s.byName = parts, found.missing, map[string]*part{}
-	s.sameAt = map[string]time.Time{}
+	s.unproved.proveAnew(last)
 	for _, p := range append(gone, parts...) {
 		s.byName[p.name] = p
 	}
@@ -187,6 +188,9 @@ func (d tooLong) Error() string { return fmt.Sprintf("no answer within %v", time
 
 // Timeout tells it apart from other failures, as in net.Error.
 func (d tooLong) Timeout() bool { return true }
+
+// SetRoot implements source.Rooted.
+func (s *kafkaSource) SetRoot(id string) { s.root = id }
 
 // Committed implements source.Source. Positions are the engine's; a group gets a
 // mirror of them.

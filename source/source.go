@@ -126,6 +126,13 @@ type Validator interface {
 	Validate() error
 }
 
+// Rooted is offered by sources that leave marks outside, so that these say whose they are.
+type Rooted interface {
+	// SetRoot tells the id of the checkpoint's root, before each Open of a run that has
+	// one.
+	SetRoot(id string)
+}
+
 // Locator is offered by sources that can say where a record stands, for messages.
 type Locator interface {
 	// Locate names the place of a record in words, such as a file and a byte.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -107,6 +108,29 @@ func TestGroupMirrorsCommits(t *testing.T) {
 		fetched := cl.PollRecords(r.ctx, 1)
 		require.NoError(r, fetched.Err())
 		require.EqualValues(r, 9, fetched.Records()[0].Offset)
+	})
+}
+
+// TestGroupIsOfOneRoot: a job on a new checkpoint is told that another one has written to
+// its group.
+func TestGroupIsOfOneRoot(t *testing.T) {
+	onEach(t, func(r *rig) {
+		topic := r.topic(1)
+		var told []string
+		for _, dir := range []string{r.TempDir(), r.TempDir()} {
+			r.produce(r.client(), topic, letters(3)...)
+			var mu sync.Mutex
+			require.NoError(r, r.run(func(ssc *dstream.StreamingContext) error {
+				collect(r.stream(ssc, topic, kafka.Group(topic), kafka.RetryFor(time.Minute)))
+				return nil
+			}, dstream.WithCheckpoint(dir), dstream.WithListener(dstream.Listener{SourceNotice: func(_ string, n source.Notice) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, n.Text)
+			}})))
+		}
+		require.Contains(r, strings.Join(told, "\n"), "from a job on another checkpoint, root ")
+		require.EqualValues(r, 6, r.groupOffset(topic, topic))
 	})
 }
 
