@@ -138,31 +138,77 @@ func TestTopicMadeAgain(t *testing.T) { // report 22
 	require.ErrorAs(t, made(b).Open(t.Context(), &last), &changed)
 }
 
-// TestTopicMadeAgainInMidBatch: a topic that was made again after the plan, and has the
-// offsets of the plan, is found out before the batch is done.
+// TestTopicMadeAgainInMidBatch: a topic that was made again after the plan, however short
+// ago, and has the offsets of the plan, is found out before the batch is done. Those who
+// lead what was read are asked once, after the last range.
 func TestTopicMadeAgainInMidBatch(t *testing.T) { // report 22
 	b := newFake(t)
-	b.log("t", 0, batchtest.Values(0, "a"), batchtest.Values(1, "b"))
+	b.log("t", 0, batchtest.Values(0, "a"))
+	b.log("t", 1, batchtest.Values(0, "b"))
+	b.log("t", 2)
 	s := open(t, b, nil, ReadAhead(0))
-	readAll(t, s, source.Limits{Records: 1})
 	p, err := s.Plan(t.Context(), source.Limits{})
 	require.NoError(t, err)
-	read := func() error { return s.Read(t.Context(), p.Ranges[0], func(int64, Record) error { return nil }) }
-	s.mu.Lock()
-	s.sameAt["t"] = clock.System().Now().Add(time.Hour) // however slow this machine is
-	s.mu.Unlock()
+	read := func(i int) error { return s.Read(t.Context(), p.Ranges[i], func(int64, Record) error { return nil }) }
 	before := b.requests
-	require.NoError(t, read())
-	require.Equal(t, before+1, b.requests, "it was checked for the plan: that is not asked again")
+	require.NoError(t, read(0))
+	require.NoError(t, read(2))
+	require.Equal(t, before+1, b.requests, "more is to come: that answers for this")
+	require.NoError(t, read(1))
+	require.Equal(t, before+3, b.requests)
+	require.NoError(t, read(0))
+	require.Equal(t, before+5, b.requests, "what is read again is asked for again")
+	require.NoError(t, s.Committed(t.Context(), p))
 
-	b.mu.Lock()
-	b.ids["t"] = 2
-	b.mu.Unlock()
-	s.mu.Lock()
-	s.sameAt["t"] = clock.System().Now().Add(-recheck) // the batch takes long
-	s.mu.Unlock()
-	var changed *source.ChangedError
-	require.ErrorAs(t, read(), &changed)
+	for _, again := range []int{0, 1} { // before the last read, and after it
+		b.mu.Lock()
+		b.ids["t"] = 1
+		b.mu.Unlock()
+		b.log("t", 0, batchtest.Values(0, "a", "c"))
+		b.log("t", 1, batchtest.Values(0, "b", "d"))
+		s := open(t, b, &p, ReadAhead(0))
+		next, err := s.Plan(t.Context(), source.Limits{})
+		require.NoError(t, err)
+		p := next
+		read := func(i int) error { return s.Read(t.Context(), p.Ranges[i], func(int64, Record) error { return nil }) }
+		for i := range 2 {
+			if i == again {
+				b.mu.Lock()
+				b.ids["t"] = 2
+				b.mu.Unlock()
+			}
+			if err = read(i); i == 0 {
+				require.NoError(t, err)
+			}
+		}
+		require.ErrorAs(t, err, new(*source.ChangedError))
+		require.ErrorContains(t, err, "made again")
+		require.ErrorAs(t, read(0), new(*source.ChangedError), "nor does another try")
+	}
+}
+
+// TestTopicDeletedAfterItWasRead: by choice, the batch that has read it stands.
+func TestTopicDeletedAfterItWasRead(t *testing.T) {
+	for _, on := range []bool{false, true} {
+		b := newFake(t)
+		b.log("t", 0, batchtest.Values(0, "a"))
+		b.log("u", 0, batchtest.Values(0, "b"))
+		opts := []SourceOption{Topics("u"), ReadAhead(0)}
+		if on {
+			opts = append(opts, ContinueOnLoss())
+		}
+		s := open(t, b, nil, opts...)
+		p, err := s.Plan(t.Context(), source.Limits{})
+		require.NoError(t, err)
+		read := func(i int) error { return s.Read(t.Context(), p.Ranges[i], func(int64, Record) error { return nil }) }
+		require.NoError(t, read(0))
+		b.remove(partitionOf(p.Ranges[0].Partition).Topic)
+		if err = read(1); on {
+			require.NoError(t, err)
+		} else {
+			require.ErrorIs(t, err, ErrNoTopic)
+		}
+	}
 }
 
 // TestRetries: what passes is tried again, at any place, and no record is lost or

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
-	"github.com/statemill/statemill/internal/clock"
 	"github.com/statemill/statemill/internal/pool"
 	"github.com/statemill/statemill/kafka/internal/wire"
 	"github.com/statemill/statemill/source"
@@ -62,27 +60,11 @@ func (s *kafkaSource) spansOnce(ctx context.Context, parts []*part, earliest fun
 
 // refresh learns the leaders anew and checks the topics of parts.
 func (s *kafkaSource) refresh(ctx context.Context, parts []*part) error {
-	asked := clock.System().Now()
 	m, err := s.cluster.about(ctx, topicsOf(parts))
 	if err != nil {
 		return err
 	}
-	for _, t := range m.Topics {
-		i := slices.IndexFunc(parts, func(p *part) bool { return p.Topic == t.Name })
-		if i < 0 {
-			continue
-		}
-		if t.Err != nil {
-			return topicError(t.Name, t.Err)
-		}
-		if !parts[i].is(t.ID) {
-			return madeAgain(t.Name, parts[i].id, t.ID, s.readOf(t.Name))
-		}
-		s.mu.Lock()
-		s.sameAt[t.Name] = asked
-		s.mu.Unlock()
-	}
-	return nil
+	return s.areSame(m, parts)
 }
 
 // topicsOf names the topics of parts, each once.
@@ -107,30 +89,6 @@ func (s *kafkaSource) readOf(topic string) string {
 		}
 	}
 	return ends(topic, read)
-}
-
-// recheck is how old the knowledge may be that a topic is the same one.
-const recheck = time.Second
-
-// stillSame says whether what was just read is of the topic that the plan was made
-// for: fetches ask by name, and a batch may take long.
-func (s *kafkaSource) stillSame(ctx context.Context, p *part) error {
-	s.mu.Lock()
-	at := s.sameAt[p.Topic]
-	s.mu.Unlock()
-	if p.id == "" || clock.System().Now().Sub(at) < recheck {
-		return nil
-	}
-	r := s.cluster.retrier()
-	for {
-		err := s.refresh(ctx, []*part{p})
-		if err == nil {
-			return nil
-		}
-		if !r.again(ctx, err) {
-			return r.wrap(err, "check topic %q after reading partition %d", p.Topic, p.Partition)
-		}
-	}
 }
 
 func topicError(name string, err error) error {

@@ -95,6 +95,7 @@ func (s *kafkaSource) planned(moves []move, spans []span, take []int64) source.P
 		}
 		plan.Ranges[i] = source.Range{Partition: p.name, From: m.from, Until: p.next, Epoch: p.id, Mark: markOf(p.epoch)}
 	}
+	s.unproved.proveAnew(&plan)
 	s.mu.Unlock()
 	for i, m := range moves {
 		if from, ok := lost[m.p]; ok {

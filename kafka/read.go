@@ -14,7 +14,7 @@ import (
 func (s *kafkaSource) Read(ctx context.Context, r source.Range, emit func(offset int64, v Record) error) error {
 	p, err := s.readable(ctx, r)
 	if err != nil || r.From == r.Until {
-		return s.without(p, r, err)
+		return s.without(ctx, p, r, err)
 	}
 	x := &reading{s: s, p: p, until: r.Until, next: r.From, epoch: epochOf(r.Mark), emit: emit, d: s.decoders.Get()}
 	defer s.release(x.d)
@@ -23,10 +23,10 @@ func (s *kafkaSource) Read(ctx context.Context, r source.Range, emit func(offset
 			if x.records > 0 { // what came is of another topic, or of the one that is gone: all of it or nothing
 				return err
 			}
-			return s.without(p, r, err)
+			return s.without(ctx, p, r, err)
 		}
 	}
-	if err := s.stillSame(ctx, p); err != nil {
+	if err := s.proved(ctx, p, true); err != nil {
 		return err
 	}
 	s.measured(p, x.records, x.bytes, r.Until-r.From, x.last, x.wire)
@@ -38,15 +38,16 @@ func (s *kafkaSource) Read(ctx context.Context, r source.Range, emit func(offset
 
 // without passes over a range of a topic that is gone, if that is wanted: an epoch
 // that was planned before reads what is left of it, which is nothing.
-func (s *kafkaSource) without(p *part, r source.Range, err error) error {
+func (s *kafkaSource) without(ctx context.Context, p *part, r source.Range, err error) error {
 	var gone *topicGone
 	if p == nil || !s.cfg.onLoss || !errors.As(err, &gone) {
 		return err
 	}
-	if r.From < r.Until {
-		s.lose(p, r.From, r.Until)
+	if r.From == r.Until {
+		return nil
 	}
-	return nil
+	s.lose(p, r.From, r.Until)
+	return s.proved(ctx, p, false)
 }
 
 // release gives a decoder to the next Read, without the buffers of this one.

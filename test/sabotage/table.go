@@ -121,6 +121,7 @@ var table = []Break{
 	{Name: "new-partition-from-end", Package: "kafka", Test: "TestNewPartitions"},
 	{Name: "scram-unproved", Package: "kafka", Test: "TestScramRefuses"},
 	{Name: "skipped-markers-lost", Package: "kafka/internal/batch", Test: "TestMarkersBelowTheOffset"},
+	{Name: "topic-id-unproved", Package: "kafka", Test: "TestTopicMadeAgainInMidBatch"},
 	{Name: "wait-for-last-record", Package: "kafka", Test: "TestEndIsAPosition"},
 
 	{Name: "aborted-pass", Package: "kafka/internal/batch", Test: "TestTransactions"},
