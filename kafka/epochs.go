@@ -152,7 +152,7 @@ func (e *errOtherLog) final() error {
 		return &source.ChangedError{Source: fmt.Sprintf("topic %q", e.p.Topic),
 			What: what + ", though the topic has the same id: were the cluster's metadata lost? Start on a new checkpoint (FromOffsets or FromEarliest)"}
 	}
-	return &topicGone{e.p.Topic, &source.ChangedError{Source: fmt.Sprintf("topic %q", e.p.Topic),
+	return &TopicGoneError{e.p.Topic, map[int32]int64{e.p.Partition: e.read}, &source.ChangedError{Source: fmt.Sprintf("topic %q", e.p.Topic),
 		What: "it was deleted and made again: " + what + "; offsets from before mean nothing in it; " + lossChoices}}
 }
 

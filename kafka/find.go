@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,27 +18,39 @@ type found struct {
 	missing []string
 }
 
-// find lists the partitions.
-func (s *kafkaSource) find(ctx context.Context, k *cluster) (found, error) {
+// find lists the partitions. By choice, topics of the last plan may be gone; they are
+// asked for several times before that is believed.
+func (s *kafkaSource) find(ctx context.Context, k *cluster, last *source.Plan) (found, error) {
 	r := k.retrier()
+	var read []source.Range
+	if last != nil {
+		read = last.Ranges
+	}
+	gone := false
+	may := func(topic string) bool { return s.cfg.wait || gone && len(positions(topic, read)) > 0 }
 	var before error
 	for {
-		f, err := s.listed(ctx, k, s.cfg.wait)
+		f, err := s.listed(ctx, k, may, read)
 		if err == nil {
-			return f, s.offsetsNamed(f.parts)
+			return f, s.offsetsNamed(f.parts, read)
 		}
 		if silent(err) && before != nil && ctx.Err() != context.Canceled {
 			err = before // says more than that the time is over
 		}
 		before = err
 		if !r.again(ctx, err) {
+			if ctx.Err() == nil && s.cfg.onLoss && !gone && errors.Is(err, ErrNoTopic) {
+				gone, r = true, k.retrier()
+				continue
+			}
 			return found{}, r.wrap(err, "open %v at %s", &s.cfg.subscription, strings.Join(s.cfg.brokers, ", "))
 		}
 	}
 }
 
-// listed asks once.
-func (s *kafkaSource) listed(ctx context.Context, k *cluster, wait bool) (f found, err error) {
+// listed asks once. may says which topics may be missing; read is how far what is read
+// was read.
+func (s *kafkaSource) listed(ctx context.Context, k *cluster, may func(topic string) bool, read []source.Range) (f found, err error) {
 	names := s.cfg.topics
 	if s.cfg.pattern != nil {
 		names = nil
@@ -51,8 +64,8 @@ func (s *kafkaSource) listed(ctx context.Context, k *cluster, wait bool) (f foun
 		switch {
 		case s.cfg.pattern != nil && (t.Internal || t.Err != nil || !s.cfg.pattern.MatchString(t.Name)):
 			continue
-		case t.Err != nil && !(wait && t.Err == wire.UnknownTopic):
-			return found{}, topicError(t.Name, t.Err)
+		case t.Err != nil && !(t.Err == wire.UnknownTopic && may(t.Name)):
+			return found{}, topicError(t.Name, t.Err, read)
 		}
 		for _, p := range t.Partitions {
 			tp := TopicPartition{t.Name, p.Number}
@@ -69,28 +82,28 @@ func (s *kafkaSource) listed(ctx context.Context, k *cluster, wait bool) (f foun
 	}
 	slices.SortFunc(f.parts, func(a, b *part) int { return s.cfg.order(a.TopicPartition, b.TopicPartition) })
 	for _, tp := range s.cfg.assigned {
-		if !wait && there[tp.Topic] && !have[tp] {
+		if !may(tp.Topic) && there[tp.Topic] && !have[tp] {
 			return found{}, &source.ChangedError{Source: s.String(), What: fmt.Sprintf("partition %v does not exist", tp)}
 		}
 	}
 	for _, name := range s.cfg.topics {
 		if !slices.ContainsFunc(f.parts, func(p *part) bool { return p.Topic == name }) {
 			f.missing = append(f.missing, name)
+			if !may(name) {
+				return found{}, noTopic(name, read)
+			}
 		}
-	}
-	if !wait && len(f.missing) > 0 {
-		return found{}, &topicGone{f.missing[0], fmt.Errorf("topic %q: %w or has no partition", f.missing[0], ErrNoTopic)}
 	}
 	return f, nil
 }
 
-// offsetsNamed checks that FromOffsets names partitions that exist.
-func (s *kafkaSource) offsetsNamed(parts []*part) error {
+// offsetsNamed checks that FromOffsets names partitions that exist, or were read.
+func (s *kafkaSource) offsetsNamed(parts []*part, read []source.Range) error {
 	if s.cfg.follows() {
 		return nil // they may come
 	}
 	for tp := range s.cfg.offsets {
-		if !slices.ContainsFunc(parts, func(p *part) bool { return p.TopicPartition == tp }) {
+		if _, was := positions(tp.Topic, read)[tp.Partition]; !was && !slices.ContainsFunc(parts, func(p *part) bool { return p.TopicPartition == tp }) {
 			return &source.ChangedError{Source: s.String(), What: fmt.Sprintf("FromOffsets names partition %v, which does not exist", tp)}
 		}
 	}
@@ -104,8 +117,9 @@ func (s *kafkaSource) look(ctx context.Context) error {
 		return nil
 	}
 	r := s.cluster.retrier()
+	may := func(string) bool { return s.cfg.wait || s.cfg.onLoss }
 	for {
-		f, err := s.listed(ctx, s.cluster, s.cfg.wait || s.cfg.onLoss)
+		f, err := s.listed(ctx, s.cluster, may, s.read())
 		if err == nil {
 			s.add(f)
 			s.looked = now

@@ -6,31 +6,65 @@ import (
 	"slices"
 
 	"github.com/statemill/statemill/internal/sabotage"
+	"github.com/statemill/statemill/kafka/internal/wire"
 	"github.com/statemill/statemill/source"
 )
 
-// topicGone is a topic whose positions mean nothing any more: a ChangedError, or an
-// ErrNoTopic.
-type topicGone struct {
-	topic string
-	err   error
+// TopicGoneError is a topic whose positions mean nothing any more: it does not exist, or
+// was made again.
+type TopicGoneError struct {
+	Topic string
+	// Read is how far each partition was read: all before these offsets. It is empty
+	// where nothing was.
+	Read map[int32]int64
+	// Err says what became of the topic, and the choices; it wraps ErrNoTopic or a
+	// *source.ChangedError.
+	Err error
 }
 
-func (e *topicGone) Error() string { return e.err.Error() }
+func (e *TopicGoneError) Error() string { return e.Err.Error() }
 
-func (e *topicGone) Unwrap() error { return e.err }
+// Unwrap gives what became of the topic.
+func (e *TopicGoneError) Unwrap() error { return e.Err }
+
+// Permanent says that trying again does not help. (A broker that has just started may
+// not know a topic yet; it was asked several times.)
+func (e *TopicGoneError) Permanent() bool { return true }
+
+// positions are how far the partitions of a topic were read.
+func positions(topic string, ranges []source.Range) map[int32]int64 {
+	out := map[int32]int64{}
+	for _, r := range ranges {
+		if tp := partitionOf(r.Partition); tp.Topic == topic {
+			out[tp.Partition] = r.Until
+		}
+	}
+	return out
+}
 
 const lossChoices = "either start on a new checkpoint, or go on with the state as it is and what the topic holds from its first offsets (ContinueOnLoss)"
 
-// madeAgain is a topic with another id than before; read says how far it was read.
-func madeAgain(topic, was, is, read string) error {
-	return &topicGone{topic, &source.ChangedError{Source: fmt.Sprintf("topic %q", topic),
-		What: fmt.Sprintf("it was deleted and made again (its id was %s, now it is %s): offsets from before mean nothing in it (read: %s); %s", was, is, read, lossChoices)}}
+// madeAgain is a topic with another id than before; read are ranges that were read.
+func madeAgain(topic, was, is string, read []source.Range) error {
+	return &TopicGoneError{topic, positions(topic, read), &source.ChangedError{Source: fmt.Sprintf("topic %q", topic),
+		What: fmt.Sprintf("it was deleted and made again (its id was %s, now it is %s): offsets from before mean nothing in it (read: %s); %s", was, is, ends(topic, read), lossChoices)}}
 }
 
-// deleted is a topic that was read and is not there.
-func deleted(topic, read string) error {
-	return &topicGone{topic, fmt.Errorf("topic %q: %w any more: it was read (%s); create it again and %s", topic, ErrNoTopic, read, lossChoices)}
+// noTopic is a topic that is not there; one that was read was deleted.
+func noTopic(topic string, read []source.Range) error {
+	at := positions(topic, read)
+	if len(at) == 0 {
+		return &TopicGoneError{topic, nil, fmt.Errorf("topic %q: %w: create it, or mend the name", topic, ErrNoTopic)}
+	}
+	return &TopicGoneError{topic, at, fmt.Errorf("topic %q: %w any more: it was read (%s); create it again and %s", topic, ErrNoTopic, ends(topic, read), lossChoices)}
+}
+
+// topicError is what the cluster says of a topic.
+func topicError(topic string, err error, read []source.Range) error {
+	if err == wire.UnknownTopic {
+		return noTopic(topic, read)
+	}
+	return fmt.Errorf("topic %q: %w", topic, err)
 }
 
 // goOn makes a plan possible again after a loss, if that is wanted.
@@ -39,13 +73,13 @@ func (s *kafkaSource) goOn(err error) bool {
 		return false
 	}
 	var range_ *OffsetRangeError
-	var gone *topicGone
+	var gone *TopicGoneError
 	switch {
 	case errors.As(err, &range_) && range_.Lost() > 0 && !s.whole:
 		s.whole = true
 		return true
 	case errors.As(err, &gone):
-		s.forget(gone.topic)
+		s.forget(gone.Topic)
 		return true
 	}
 	return false

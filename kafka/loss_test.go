@@ -152,19 +152,43 @@ func TestDeletedTopic(t *testing.T) { // report 22
 		readAll(t, s, source.Limits{})
 		b.remove("a")
 		_, err := stops.Plan(t.Context(), source.Limits{})
-		require.ErrorIs(t, err, ErrNoTopic)
-		require.ErrorContains(t, err, `topic "a"`)
-		err = NewSource(Brokers(b.addr()), which, RetryFor(0)).Open(t.Context(), &last)
-		require.ErrorIs(t, err, ErrNoTopic)
-		if pattern {
-			require.ErrorContains(t, err, "partition 0 up to offset 2")
-			require.ErrorContains(t, err, "ContinueOnLoss")
+		tells := func(err error) {
+			t.Helper()
+			var gone *TopicGoneError
+			require.ErrorAs(t, err, &gone)
+			require.Equal(t, TopicGoneError{"a", map[int32]int64{0: 2}, gone.Err}, *gone)
+			require.ErrorIs(t, err, ErrNoTopic)
+			for _, says := range []string{`topic "a"`, "partition 0 up to offset 2", "ContinueOnLoss", "new checkpoint"} {
+				require.ErrorContains(t, err, says)
+			}
+		}
+		tells(err)
+		tells(NewSource(Brokers(b.addr()), which, RetryFor(0)).Open(t.Context(), &last))
+
+		// A restart goes on without it, too, and says so.
+		again := fresh(t, b, &last, which, ContinueOnLoss(), RefreshEvery(0))
+		p, got := readAll(t, again, source.Limits{})
+		require.Equal(t, []string{"b-0"}, names(p))
+		require.Empty(t, got)
+		require.EqualValues(t, 1, again.Report().Counters["lost_topics"])
+		says(t, again, `topic "a" was deleted, or made again`, "partition 0 up to offset 2")
+		redone := last.Ranges[0]
+		redone.From = 0
+		require.NoError(t, again.Read(t.Context(), redone, nil), "an epoch that was not committed")
+		require.EqualValues(t, 2, again.Report().Counters["lost_records"])
+		if !pattern { // but a name that never was is a mistake
+			err = NewSource(Brokers(b.addr()), Topics("b", "never"), ContinueOnLoss(), RetryFor(0)).Open(t.Context(), &last)
+			require.ErrorIs(t, err, ErrNoTopic)
+			require.ErrorContains(t, err, `topic "never": the topic does not exist: create it, or mend the name`)
+			require.ErrorIs(t, NewSource(Brokers(b.addr()), which, ContinueOnLoss(), RetryFor(0)).Open(t.Context(), nil), ErrNoTopic)
 		}
 
-		p, got := readAll(t, s, source.Limits{})
+		p, got = readAll(t, s, source.Limits{})
 		require.Equal(t, []string{"b-0"}, names(p))
 		require.Empty(t, got)
 		b.log("a", 0, batchtest.Values(0, "again"))
+		_, got = readAll(t, again, source.Limits{})
+		require.Equal(t, []string{"0@0=again"}, got)
 		p, got = readAll(t, s, source.Limits{})
 		require.Equal(t, []string{"a-0", "b-0"}, names(p))
 		require.Equal(t, []string{"0@0=again"}, got)

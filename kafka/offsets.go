@@ -78,8 +78,8 @@ func topicsOf(parts []*part) []string {
 	return names
 }
 
-// readOf says how far a topic was read.
-func (s *kafkaSource) readOf(topic string) string {
+// read says how far what is read was read.
+func (s *kafkaSource) read() []source.Range {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var read []source.Range
@@ -88,14 +88,7 @@ func (s *kafkaSource) readOf(topic string) string {
 			read = append(read, source.Range{Partition: p.name, Until: p.next})
 		}
 	}
-	return ends(topic, read)
-}
-
-func topicError(name string, err error) error {
-	if err == wire.UnknownTopic {
-		return &topicGone{name, fmt.Errorf("topic %q: %w: create it, or mend the name", name, ErrNoTopic)}
-	}
-	return fmt.Errorf("topic %q: %w", name, err)
+	return read
 }
 
 // ask asks the leaders of parts[which...] for offsets, all of them at once.

@@ -39,7 +39,7 @@ func (s *kafkaSource) Read(ctx context.Context, r source.Range, emit func(offset
 // without passes over a range of a topic that is gone, if that is wanted: an epoch
 // that was planned before reads what is left of it, which is nothing.
 func (s *kafkaSource) without(ctx context.Context, p *part, r source.Range, err error) error {
-	var gone *topicGone
+	var gone *TopicGoneError
 	if p == nil || !s.cfg.onLoss || !errors.As(err, &gone) {
 		return err
 	}
@@ -73,7 +73,7 @@ func (s *kafkaSource) readable(ctx context.Context, r source.Range) (_ *part, er
 		return bad("there is no such partition")
 	}
 	if !p.is(r.Epoch) {
-		return p, &Error{Doing: "read " + p.name, Err: madeAgain(p.Topic, r.Epoch, p.id, ends(p.Topic, []source.Range{r})), final: true}
+		return p, &Error{Doing: "read " + p.name, Err: madeAgain(p.Topic, r.Epoch, p.id, []source.Range{r}), final: true}
 	}
 	s.mu.Lock()
 	planned := p.next

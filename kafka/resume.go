@@ -28,7 +28,7 @@ func (s *kafkaSource) resume(f found, last *source.Plan) (parts, gone []*part, e
 		case ok && p.is(r.Epoch):
 			p.at(r)
 		case ok && !s.cfg.onLoss:
-			return nil, nil, &Error{Doing: "resume", Err: madeAgain(p.Topic, r.Epoch, p.id, ends(p.Topic, last.Ranges)), final: true}
+			return nil, nil, &Error{Doing: "resume", Err: madeAgain(p.Topic, r.Epoch, p.id, last.Ranges), final: true}
 		case ok:
 			p.late, again[p.Topic] = true, true
 		default:
@@ -48,7 +48,7 @@ func (s *kafkaSource) resume(f found, last *source.Plan) (parts, gone []*part, e
 			continue
 		}
 		if !s.cfg.onLoss {
-			return nil, nil, &Error{Doing: "resume", Err: deleted(p.Topic, ends(p.Topic, last.Ranges)), final: true}
+			return nil, nil, &Error{Doing: "resume", Err: noTopic(p.Topic, last.Ranges), final: true}
 		}
 		again[p.Topic] = true
 	}

@@ -77,9 +77,9 @@ func (s *kafkaSource) prove(ctx context.Context, parts []*part) error {
 		}
 		if !r.again(ctx, err) {
 			if s.cfg.onLoss && errors.Is(err, ErrNoTopic) { // it was deleted: the next plan finds out
-				var gone *topicGone
+				var gone *TopicGoneError
 				errors.As(err, &gone)
-				parts = slices.DeleteFunc(slices.Clone(parts), func(p *part) bool { return p.Topic == gone.topic })
+				parts = slices.DeleteFunc(slices.Clone(parts), func(p *part) bool { return p.Topic == gone.Topic })
 				r = s.cluster.retrier()
 				continue
 			}
@@ -116,9 +116,9 @@ func (s *kafkaSource) areSame(m *wire.Metadata, parts []*part) error {
 			switch {
 			case p.Topic != t.Name:
 			case t.Err != nil:
-				return topicError(t.Name, t.Err)
+				return topicError(t.Name, t.Err, s.read())
 			case !p.is(t.ID):
-				return madeAgain(t.Name, p.id, t.ID, s.readOf(t.Name))
+				return madeAgain(t.Name, p.id, t.ID, s.read())
 			}
 		}
 	}

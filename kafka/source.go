@@ -119,7 +119,7 @@ func (s *kafkaSource) Open(ctx context.Context, last *source.Plan) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, tooLong(limit))
 	defer cancel()
 	k := newCluster(&s.cfg)
-	found, err := s.find(ctx, k)
+	found, err := s.find(ctx, k, last)
 	var parts []*part
 	var gone []*part
 	if err == nil {
