@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/statemill/statemill/dstream"
+	"github.com/statemill/statemill/sink"
 	"github.com/statemill/statemill/source/receiver"
 	"github.com/statemill/statemill/vfs"
 )
@@ -153,6 +155,26 @@ func TestProgressJSON(t *testing.T) {
 		"outputs": [{"name": "out", "kind": "Print", "attempts": 1, "durationMs": 1}],
 		"observedMetrics": {"bad": {"name": "bad", "added": 1, "total": 4}}
 	}`, string(got))
+}
+
+// O3: how many rows an exactly-once sink was given, and by which of two outputs.
+func TestRowsOfSinks(t *testing.T) {
+	files := sink.NewFiles("files", vfs.NewObjects())
+	line := func(b []byte, i int) ([]byte, error) { return strconv.AppendInt(b, int64(i), 10), nil }
+	progress, err := runReal(t, func(s *dstream.DStream[int]) {
+		dstream.Output(dstream.Filter(s, func(i int) bool { return i < 7 }), "few", sink.Lines(files, line))
+		dstream.Print(s, 1, dstream.Name("printed"))
+		dstream.Output(s, "all", sink.Lines(files, line))
+	}, dstream.WithCheckpointStore(vfs.NewObjects()))
+	require.NoError(t, err)
+	var got []string
+	for _, o := range progress[0].Outputs {
+		got = append(got, fmt.Sprint(o.Name, " ", o.Rows))
+	}
+	require.Equal(t, []string{"few 7", "printed 0", "all 20"}, got)
+	text, err := json.Marshal(progress[0])
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"numOutputRows":7`)
 }
 
 // The records of a receiver come from its log, once each, over a restart; its

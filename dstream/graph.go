@@ -154,8 +154,9 @@ type output struct {
 	saves *savePlace // where it saves files, if it does
 
 	// Of an exactly-once sink.
-	unit sink.Unit
-	bind func(b *batchRun) (sink.Output, error)
+	unit      sink.Unit
+	bind      func(b *batchRun) (sink.Output, error)
+	rowsGiven []int64 // to the sink in the running epoch, by partition
 }
 
 // label is the output's own name, else its stream's.

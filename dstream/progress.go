@@ -224,4 +224,7 @@ type OutputProgress struct {
 	Kind     string
 	Attempts int
 	Duration time.Duration
+	// Rows are those of the epoch for an exactly-once sink, whether or not it had them
+	// already; 0 of a plain output.
+	Rows int64
 }

@@ -22,16 +22,23 @@ import (
 //   - eventTime: watermark, once there is one
 //   - stateOperators: operatorName, numRowsTotal, numRowsUpdated, numRowsRemoved,
 //     memoryUsedBytes, numShufflePartitions, customMetrics (calls, inserted, timedOut,
-//     skipped: those that are not 0). Spark's times of single operators are not
-//     measured, and left out
+//     skipped: those that are not 0)
 //   - sources: description, startOffset, endOffset (both by partition),
 //     numInputRows, both rates, metrics (rate, limit, limitBytes, duplicates, gaps,
 //     skipped, deadLetters, retries: those that are not 0). Of a source that reports
 //     also latestOffset, lag and lastProgress (by partition), stalled (partitions),
 //     warnings, and in metrics its counters and min-, max- and avgOffsetsBehindLatest
-//   - outputs: name, kind, attempts, durationMs
+//   - outputs: name, kind, attempts, durationMs, numOutputRows (of exactly-once sinks)
 //   - observedMetrics: the counters, by name, each with added and total
 //   - checkpoint: the fields of CheckpointProgress; left out without one
+//
+// Of Spark's names these are left out: name (a job has none); of durationMs
+// queryPlanning and getBatch (there is no such step) and walCommit (part of
+// latestOffset); of eventTime avg, max and min; of stateOperators allUpdatesTimeMs,
+// allRemovalsTimeMs and commitTimeMs (operators run side by side, so that only the
+// phases are measured), numRowsDroppedByWatermark (no operator drops rows) and
+// numStateStoreInstances (that is numShufflePartitions); and sink, in the place of
+// which are the outputs.
 //
 // Milliseconds are numbers with a fraction. New names may be added.
 func (p Progress) MarshalJSON() ([]byte, error) {
@@ -72,7 +79,7 @@ func (p Progress) MarshalJSON() ([]byte, error) {
 		out.Sources = append(out.Sources, j)
 	}
 	for _, o := range p.Outputs {
-		out.Outputs = append(out.Outputs, outputJSON{o.Name, o.Kind, o.Attempts, ms(o.Duration)})
+		out.Outputs = append(out.Outputs, outputJSON{o.Name, o.Kind, o.Attempts, ms(o.Duration), o.Rows})
 	}
 	for _, c := range p.Counters {
 		if out.Observed == nil {
@@ -184,6 +191,7 @@ type outputJSON struct {
 	Kind     string  `json:"kind"`
 	Attempts int     `json:"attempts"`
 	Duration float64 `json:"durationMs"`
+	Rows     int64   `json:"numOutputRows,omitempty"`
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

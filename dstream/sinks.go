@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/statemill/statemill/internal/pool"
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/rdd"
 	"github.com/statemill/statemill/sink"
 )
@@ -21,12 +22,19 @@ import (
 // act.
 func Output[T any](in Stream[T], name string, s sink.Sink[T], opts ...OpOption) {
 	o := addOutput(in, "Output", sinkWrong(name, s), append([]OpOption{Name(name)}, opts...),
-		func(*batchRun, *outputContext, *rdd.RDD[T]) error { return nil }) // not by itself: see sinks
+		// It is written later, see sinks; but its functions run with those of the plain
+		// outputs, so that what they do (letters, counters) is known by then.
+		func(b *batchRun, c *outputContext, r *rdd.RDD[T]) error {
+			if sabotage.On("sink-rows-late") {
+				return nil
+			}
+			return rdd.Materialize(c.ctx, b.run.exec, r.Deps()...)
+		})
 	ssc := o.node.ssc
 	ssc.mu.Lock()
 	defer ssc.mu.Unlock()
 	o.unit = s.Unit
-	o.bind = func(b *batchRun) (sink.Output, error) { return bindSink(b, o.node, name, s) }
+	o.bind = func(b *batchRun) (sink.Output, error) { return bindSink(b, o, name, s) }
 }
 
 func isNilPointer(v any) bool {
@@ -35,18 +43,21 @@ func isNilPointer(v any) bool {
 }
 
 // bindSink gives the stream's kept rows of a batch to a sink.
-func bindSink[T any](b *batchRun, p *node, name string, s sink.Sink[T]) (sink.Output, error) {
-	r, err := rddOf[T](b, p)
+func bindSink[T any](b *batchRun, o *output, name string, s sink.Sink[T]) (sink.Output, error) {
+	r, err := rddOf[T](b, o.node)
 	if err != nil {
 		return sink.Output{}, err
 	}
 	if err := rdd.Materialize(b.ctx, b.run.exec, r.Deps()...); err != nil {
 		return sink.Output{}, err
 	}
+	o.rowsGiven = make([]int64, r.Partitions())
 	return sink.Bind(s, name, r.Partitions(), func(ctx context.Context, partition int, yield func(T) error) error {
+		n := &o.rowsGiven[partition] // nobody else's
+		*n = 0
 		t := &rdd.Task{Ctx: ctx, Name: "sink " + name, Partition: partition, Pools: b.run.pools}
 		return b.run.exec.attempt(t, func(t *rdd.Task) error {
-			return rdd.Protect(t, func(t *rdd.Task) error { return r.Compute(t, yield) })
+			return rdd.Protect(t, func(t *rdd.Task) error { return r.Compute(t, func(v T) error { *n++; return yield(v) }) })
 		})
 	}), nil
 }
@@ -119,7 +130,22 @@ func (r *run) sinks() (name string, err error) {
 	if err := r.durable.sinks(r.hard, writers); err != nil {
 		return "checkpoint", err
 	}
+	r.cur.countRows(r.ssc.outputs)
 	return "", nil
+}
+
+// countRows puts what the sinks were given into the progress of their outputs.
+func (e *epochRun) countRows(outputs []*output) {
+	for _, o := range outputs {
+		for i := range e.progress.Outputs {
+			if p := &e.progress.Outputs[i]; p.Name == o.label() && p.Kind == o.kind {
+				for _, n := range o.rowsGiven {
+					p.Rows += n
+				}
+			}
+		}
+		o.rowsGiven = nil
+	}
 }
 
 // parallel runs tasks of a sink on the workers. A part is written once in a

@@ -85,7 +85,7 @@ func publicNames(t *Tree) map[string]bool {
 		}
 	}
 	for _, f := range t.Files {
-		if f.Test || !under(f.Room, "dstream", "staterdd", "kafka", "source", "batchfiles") || strings.Contains(f.Room, "internal") {
+		if f.Test || !under(f.Room, "dstream", "staterdd", "rdd", "kafka", "source", "batchfiles") || strings.Contains(f.Room, "internal") {
 			continue
 		}
 		pkg := f.Syntax.Name.Name
