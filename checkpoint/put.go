@@ -62,7 +62,7 @@ func (e *permanent) Unwrap() error { return e.error }
 
 // final reports whether trying again is of no use.
 func final(ctx context.Context, err error) bool {
-	if ctx.Err() != nil || Bad(err) || vfs.IsReadOnly(err) {
+	if ctx.Err() != nil || Bad(err) || vfs.IsLasting(err) {
 		return true
 	}
 	for _, e := range []error{

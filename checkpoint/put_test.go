@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"syscall"
 	"testing"
 	"time"
 
@@ -117,4 +118,21 @@ func TestTemporaryFileTakenAway(t *testing.T) {
 	require.NoError(t, j.s.Put(ctx, "state/1/0/1.1.delta", writing("x")))
 	require.Equal(t, 1, f.Hits())
 	require.NoError(t, j.close())
+}
+
+// TestLastingErrorsAreToldAtOnce: what can never get better is not tried again.
+func TestLastingErrorsAreToldAtOnce(t *testing.T) {
+	for _, lasting := range []error{syscall.ENOTDIR, syscall.EISDIR, syscall.ENAMETOOLONG, syscall.ELOOP, syscall.EINVAL, syscall.EROFS, syscall.EACCES, syscall.EPERM, fs.ErrInvalid} {
+		for _, kind := range []vfs.Kind{vfs.KindLock, vfs.KindList, vfs.KindGet | vfs.KindStat, vfs.KindPut} {
+			var f vfs.Faults
+			j := newJob(roots["objects"](), &f)
+			j.cfg.Options.RetryLimit = 0 // the default
+			j.cfg.Wait = func(context.Context, time.Duration) error {
+				t.Errorf("%v of %v is tried again", lasting, kind)
+				return lasting
+			}
+			f.Fail(vfs.Rule{Kinds: kind, Err: &fs.PathError{Op: "any", Path: "x", Err: lasting}, Forever: true})
+			require.ErrorIs(t, j.open(t.Context()), lasting)
+		}
+	}
 }
