@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/source"
 )
 
@@ -22,6 +23,9 @@ var (
 	ErrFailing = errors.New("the batch fails")
 	// ErrBehind: the run is further behind than WithMaxDelay or WithMaxLag allow.
 	ErrBehind = errors.New("the run is behind")
+	// ErrHeld: the clock was set back, and no batch begins until it has passed the last
+	// batch time (Listener.ClockHeld).
+	ErrHeld = errors.New("the clock is held")
 )
 
 // The least delay that counts as being behind, where WithMaxDelay was not given.
@@ -75,6 +79,9 @@ type Health struct {
 	Sources []SourceHealth
 	// MaxLag is how many records may wait in one source, 0 without a limit.
 	MaxLag int64
+	// HeldUntil is the time that the clock must reach for the next batch, while batches
+	// wait because it was set back; else zero. Now is what the clock shows.
+	HeldUntil, Now time.Time
 }
 
 // SourceHealth is how one source is.
@@ -98,7 +105,7 @@ type Failing struct {
 }
 
 // HealthError says why a context is not healthy. errors.Is finds the classes
-// ErrNotReady, ErrStalled, ErrFailing and ErrBehind.
+// ErrNotReady, ErrStalled, ErrFailing, ErrBehind and ErrHeld.
 type HealthError struct {
 	// Reasons are all reasons, each with its name in the text.
 	Reasons []error
@@ -143,6 +150,10 @@ func (h Health) Err() error {
 		}
 		add(ErrBehind, "%s of %s has been due for %v, more than %v", what, h.Batch.Time.Format(time.RFC3339), h.Delay, h.MaxDelay)
 	}
+	if h.Now.Before(h.HeldUntil) && !sabotage.On("hold-is-healthy") {
+		add(ErrHeld, "the clock was set back: it shows %s, and no batch begins before %s, in %v",
+			h.Now.Format(time.RFC3339), h.HeldUntil.Format(time.RFC3339), h.HeldUntil.Sub(h.Now))
+	}
 	if len(e.Reasons) == 0 {
 		return nil
 	}
@@ -160,8 +171,8 @@ func (r *reason) Error() string { return r.text }
 func (r *reason) Unwrap() error { return r.class }
 
 // Healthy is nil while the context runs, nothing of its batch fails, its sources move,
-// and it is not too far behind (WithMaxDelay, WithMaxLag); else it is a *HealthError
-// that names what is wrong. It asks nobody and does not wait: it is made for a probe.
+// it is not too far behind (WithMaxDelay, WithMaxLag), and its clock goes on; else it is
+// a *HealthError that names what is wrong. It asks nobody and does not wait: it is made for a probe.
 //
 //	http.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 //		if err := ssc.Healthy(); err != nil {
@@ -198,6 +209,7 @@ func (ssc *StreamingContext) Health() Health {
 	}
 	if h.NotReady == nil {
 		h.Batch, h.Delay = r.due()
+		h.Now, h.HeldUntil = r.clock.Now().UTC(), r.held()
 	}
 	return h
 }

@@ -28,3 +28,10 @@ func (r *run) noteHold(behind bool) {
 		})
 	}
 }
+
+// held is the time of the next batch while the clock is held, else zero.
+func (r *run) held() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.heldUntil
+}

@@ -3,6 +3,7 @@ package dstream_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -73,11 +74,15 @@ func TestClockSetBackIsTold(t *testing.T) {
 		text, err := json.Marshal(p)
 		require.NoError(t, err)
 		require.Contains(t, string(text), `"heldUntil":"`)
+		err = c.Healthy()
+		require.ErrorIs(t, err, dstream.ErrHeld)
+		require.ErrorContains(t, err, fmt.Sprintf("no batch begins before %s, in 5s", last.Add(time.Second).Format(time.RFC3339)))
 		require.NoError(t, w.m.BlockUntil(ctx, 1))
 		w.m.Advance(5 * time.Second)
 		require.NoError(t, h.WaitTick(ctx, last.Add(time.Second)))
 		p, _ = c.LastProgress()
 		require.Equal(t, last.Add(time.Second), p.Batch.Time, "the next one on the grid")
+		require.NoError(t, c.Healthy())
 		require.Equal(t, n+1, p.ClockHolds)
 	}
 	tick()
@@ -98,7 +103,10 @@ func TestClockBehindTheCheckpointIsTold(t *testing.T) {
 		return nil
 	}, dstream.WithCheckpointStore(objects), dstream.WithListener(dstream.Listener{ClockHeld: func(c dstream.ClockHeld) { holds <- c }})).start()
 	require.Equal(t, dstream.ClockHeld{Now: zero, Until: zero.Add(4 * time.Second)}, <-holds)
+	require.ErrorIs(t, second.ssc.Healthy(), dstream.ErrHeld)
+	require.Equal(t, zero.Add(4*time.Second), second.ssc.Health().HeldUntil)
 	second.jump(4)
+	require.NoError(t, second.ssc.Healthy())
 	require.EqualValues(t, 1, second.last().ClockHolds)
 	require.Zero(t, second.last().HeldUntil)
 }

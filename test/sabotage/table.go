@@ -20,6 +20,7 @@ var table = []Break{
 	{Name: "metadata-reused", Package: "checkpoint", Test: "TestCE16"},
 	{Name: "no-second-snapshot", Package: "checkpoint", Test: "TestReport12"},
 	{Name: "old-types-forgotten", Package: "checkpoint", Test: "TestOldStatesAreRemembered"},
+	{Name: "orphans-not-seen", Package: "checkpoint", Test: "TestLost"},
 	{Name: "own-file-not-known", Package: "checkpoint", Test: "TestCE13"},
 	{Name: "owner-not-checked", Package: "checkpoint", Test: "TestCE4"},
 	{Name: "sum-not-checked", Package: "checkpoint", Test: "TestDamagedDocuments"},
@@ -129,6 +130,7 @@ var table = []Break{
 	{Name: "no-crc", Package: "kafka/internal/batch", Test: "TestDamage/checksum"},
 
 	{Name: "receiver-forgets-early", Package: "source/receiver", Test: "TestSuite"},
+	{Name: "receiver-hides-failure", Package: "source/receiver", Test: "TestReportOfTheReceiver"},
 	{Name: "receiver-no-sync", Package: "source/receiver", Test: "TestEveryCallFails"},
 
 	{Name: "fork-keeps-id", Package: "milltool", Test: "TestGolden/fork.txt"},
@@ -165,6 +167,7 @@ var table = []Break{
 	{Name: "sql-lost-answer-fails", Package: "sink/sqlsink", Test: "TestLostAnswer"},
 
 	{Name: "buffer-freed-early", Package: "source", Test: "TestLinesBuffer"},
+	{Name: "file-lag-stands", Package: "source", Test: "TestDirectoryReport"},
 	{Name: "file-read-twice", Package: "source", Test: "TestDirectoryOnlyCompleteFilesOnce"},
 	{Name: "large-record-waits", Package: "source", Test: "TestShareSized"},
 	{Name: "line-read-twice", Package: "source", Test: "TestFilesSuite"},
