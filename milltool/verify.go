@@ -181,6 +181,11 @@ func (r *verifier) start(ctx context.Context, dir string) error {
 	}
 	v := view{dir: dir, root: r.root, newest: newest}
 	if newest == nil {
+		var gap *checkpoint.GapError
+		if err := r.root.Lost(ctx, nil); errors.As(err, &gap) && gap.State != "" {
+			r.found(damage, gap.File(), "%v", err)
+			return nil
+		}
 		if err := v.isRoot(ctx); !damaged(err) {
 			return err
 		}

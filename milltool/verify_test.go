@@ -90,3 +90,20 @@ func TestKeyInTheWrongPartition(t *testing.T) {
 	out, _, _ := run(t, s, "verify", "ckpt")
 	require.Contains(t, out, `key "dog" does not belong into this partition`)
 }
+
+// TestEverythingButTheStateIsGone: a root without commits and plans that has state is no new one.
+func TestEverythingButTheStateIsGone(t *testing.T) {
+	for _, folders := range [][]string{{"commits/", "offsets/"}, {"commits/", "offsets/", "metadata/", "owner/"}} {
+		s := whole(t).Clone()
+		for _, folder := range folders {
+			list, err := s.List(t.Context(), folder)
+			require.NoError(t, err)
+			for _, o := range list {
+				require.NoError(t, s.Delete(t.Context(), o.Name))
+			}
+		}
+		out, _, code := run(t, s, "verify", "ckpt")
+		require.Equal(t, ExitFailure, code, out)
+		require.Regexp(t, `(?m)^damage +offsets/1 .*no commit and no plan is there, though state/`, out)
+	}
+}

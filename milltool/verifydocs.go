@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/statemill/statemill/checkpoint"
+	"github.com/statemill/statemill/vfs"
 )
 
 // damaged tells damage of documents and state files from other errors.
@@ -164,14 +165,19 @@ const newestTries = 5
 // keptNow asks the root anew whether a version is still kept. Where damage hides the
 // answer, it is: then its own files are to be judged as they are.
 func (r *verifier) keptNow(ctx context.Context, n uint64) (bool, error) {
+	now, err := newestNow(ctx, r.store)
+	if damaged(err) {
+		return true, nil
+	}
+	return now == nil || now.Floor <= n, err
+}
+
+// newestNow gives the newest commit as it is now.
+func newestNow(ctx context.Context, store vfs.Store) (now *checkpoint.Commit, err error) {
 	for range newestTries {
-		now, err := checkpoint.OpenRoot(r.store).Newest(ctx)
-		switch {
-		case err == nil:
-			return now == nil || now.Floor <= n, nil
-		case !damaged(err):
-			return false, err
+		if now, err = checkpoint.OpenRoot(store).Newest(ctx); !damaged(err) {
+			break
 		}
 	}
-	return true, nil
+	return now, err
 }
