@@ -132,6 +132,7 @@ func TestMirrorNamesItsRoot(t *testing.T) {
 	b.writes.put("g", map[TopicPartition]groupOffset{{"t", 0}: {3, "statemill root root1"}})
 	b.mu.Unlock()
 	commits(t, two, 4)
+	require.Len(t, told, 1)
 	text := (<-told).Text
 	for _, want := range []string{`group "g"`, "offset 3 of t-0", "root root1", "this one is root root2", "a group of its own"} {
 		require.Contains(t, text, want)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/statemill/statemill/internal/clock"
+	"github.com/statemill/statemill/internal/sabotage"
 )
 
 // fileHealth is what a source of files tells of itself. It has a lock of its own: a plan
@@ -59,7 +60,7 @@ func (h *fileHealth) committed(p Plan, read int) {
 	defer h.mu.Unlock()
 	for _, r := range p.Ranges {
 		i := slices.IndexFunc(h.parts, func(x PartitionReport) bool { return x.Partition == r.Partition })
-		if i >= 0 {
+		if i >= 0 && !sabotage.On("file-lag-stands") {
 			h.parts[i].Next = max(h.parts[i].Next, min(r.Until, h.parts[i].End))
 		}
 	}
