@@ -249,18 +249,31 @@ type GapError struct {
 	Floor, Newest uint64
 	// Planned is the newest plan, if it is what shows that a commit is gone.
 	Planned uint64
+	// State is a state file, if it is what shows that every commit and plan is gone.
+	State string
+}
+
+// File is the name of what is missing, below the root.
+func (e *GapError) File() string {
+	if e.Plan {
+		return PlanName(e.Missing)
+	}
+	return CommitName(e.Missing)
 }
 
 // Error names what is missing, why it must have been there, and the next step.
 func (e *GapError) Error() string {
-	name, why := CommitName(e.Missing), fmt.Sprintf("the newest commit %d keeps all from %d on", e.Newest, e.Floor)
+	why := fmt.Sprintf("the newest commit %d keeps all from %d on", e.Newest, e.Floor)
 	switch {
+	case e.State != "":
+		return fmt.Sprintf("%v: no commit and no plan is there, though %s, which was made after them, is: restore %s and %s from a copy of the root",
+			ErrGap, e.State, commitFolder, planFolder)
 	case e.Plan:
-		name, why = PlanName(e.Missing), fmt.Sprintf("%s, which was made after it, is there", CommitName(e.Missing))
+		why = fmt.Sprintf("%s, which was made after it, is there", CommitName(e.Missing))
 	case e.Planned > 0:
 		why = fmt.Sprintf("%s, which was made after it, is there", PlanName(e.Planned))
 	}
-	return fmt.Sprintf("%v: %s, though %s: restore it from a copy of the root", ErrGap, name, why)
+	return fmt.Sprintf("%v: %s, though %s: restore it from a copy of the root", ErrGap, e.File(), why)
 }
 
 // Is makes every GapError an [ErrGap].

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -333,28 +335,50 @@ func TestStateNames(t *testing.T) {
 }
 
 // TestLost: commits or plans that must have been there are missed, though none
-// stands above them.
+// stands above them (P1, report 12: nothing starts from zero).
 func TestLost(t *testing.T) {
 	ctx := t.Context()
+	m := roots["objects"]()
+	require.NoError(t, runJob(ctx, newJob(m, nil), 3))
 	for what, tc := range map[string]struct {
 		gone []string
 		want GapError
 	}{
-		"all commits":       {[]string{"commits/1", "commits/2", "commits/3"}, GapError{Missing: 1, Planned: 3}},
-		"the newest two":    {[]string{"commits/2", "commits/3"}, GapError{Missing: 2, Newest: 1, Planned: 3}},
-		"the newest plan":   {[]string{"offsets/3"}, GapError{Missing: 3, Newest: 3, Plan: true}},
-		"commits and plans": {[]string{"commits/2", "commits/3", "offsets/3", "offsets/1"}, GapError{Missing: 1, Newest: 1, Plan: true}},
+		"all commits":           {[]string{"commits/1", "commits/2", "commits/3"}, GapError{Missing: 1, Planned: 3}},
+		"the newest two":        {[]string{"commits/2", "commits/3"}, GapError{Missing: 2, Newest: 1, Planned: 3}},
+		"the newest plan":       {[]string{"offsets/3"}, GapError{Missing: 3, Newest: 3, Plan: true}},
+		"commits and plans":     {[]string{"commits/2", "commits/3", "offsets/3", "offsets/1"}, GapError{Missing: 1, Newest: 1, Plan: true}},
+		"all commits and plans": {slices.Concat(list(t, m, "commits/"), list(t, m, "offsets/")), GapError{Missing: 1, Plan: true, State: "state/1/0/1.1.delta"}},
+		"all but the state": {slices.DeleteFunc(list(t, m, ""), func(name string) bool {
+			return strings.HasPrefix(name, "state/")
+		}), GapError{Missing: 1, Plan: true, State: "state/1/0/1.1.delta"}},
 	} {
-		m := roots["objects"]()
-		require.NoError(t, runJob(ctx, newJob(m, nil), 3))
+		m := m.crash(1, 0)
 		for _, name := range tc.gone {
 			require.NoError(t, m.open("x", nil).Delete(ctx, name))
 		}
+		before := list(t, m, "")
 		err := newJob(m, nil).open(ctx)
 		var g *GapError
 		require.ErrorAs(t, err, &g, what)
 		require.Equal(t, tc.want, *g, what)
-		require.ErrorContains(t, err, "restore it", what)
-		require.Equal(t, []string{"owner/1"}, list(t, m, "owner/"), what)
+		require.ErrorContains(t, err, "restore ", what)
+		require.Equal(t, before, list(t, m, ""), what)
 	}
+}
+
+// TestNotLost: a run that ended before its first plan leaves nothing to miss, and
+// neither does what is no state file (P1).
+func TestNotLost(t *testing.T) {
+	forStores(t, func(t *testing.T, m medium) {
+		ctx := t.Context()
+		j := newJob(m, nil)
+		require.NoError(t, j.open(ctx))
+		require.NoError(t, j.close())
+		require.Equal(t, []string{"metadata/1", "owner/1"}, slices.DeleteFunc(list(t, m, ""), func(name string) bool { return name == "lock" }))
+		putBytes(t, m.open("x", nil), "state/notes", []byte("of a person"))
+		require.NoError(t, runJob(ctx, newJob(m, nil), 3))
+		want, _ := reference(t, 3)
+		require.Equal(t, want, state0(t, m))
+	})
 }
