@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,6 +62,29 @@ func (b broken) SyncDir(name string) error {
 	return b.Mem.SyncDir(name)
 }
 
+func (b broken) ReadDir(name string) ([]vfs.Info, error) {
+	list, err := b.Mem.ReadDir(name)
+	switch b.how {
+	case "readdir ends after 100":
+		list = list[:min(len(list), 100)]
+	case "readdir ends after 1000":
+		list = list[:min(len(list), 1000)]
+	}
+	return list, err
+}
+
+func (b broken) Remove(name string) error {
+	if b.how == "remove by prefix" {
+		list, _ := b.Mem.ReadDir(filepath.Dir(name))
+		for _, i := range list {
+			if strings.HasPrefix(i.Name, filepath.Base(name)) && i.Name != filepath.Base(name) {
+				_ = b.Mem.Remove(filepath.Join(filepath.Dir(name), i.Name))
+			}
+		}
+	}
+	return b.Mem.Remove(name)
+}
+
 func (b broken) Lock(name, holder string) (io.Closer, error) {
 	l, err := b.Mem.Lock(name, holder)
 	if b.how == "lock never held" && err != nil {
@@ -79,6 +104,9 @@ func TestSuitesCatchBrokenFileSystems(t *testing.T) {
 		"sync does nothing":       "CreateExclusiveIsDurable",
 		"syncdir does nothing":    "TakenIsDurable",
 		"lock never held":         "Lock",
+		"readdir ends after 100":  "ReadDirOfMany",
+		"readdir ends after 1000": "ReadDirOfMany",
+		"remove by prefix":        "Remove",
 	} {
 		t.Run(how, func(t *testing.T) {
 			wrap := func(fsys vfs.FS) vfs.FS { return broken{fsys.(*vfs.Mem), how} }
@@ -141,8 +169,9 @@ func (b brokenStore) ReadAt(ctx context.Context, name string, p []byte, off int6
 
 func (b brokenStore) List(ctx context.Context, folder string) ([]vfs.Object, error) {
 	list, err := b.Objects.List(ctx, folder)
-	if b.how == "list in pages" && len(list) > 2 {
-		list = list[:2]
+	most := map[string]int{"list in pages": 2, "list ends after 100": 100, "list ends after 1000": 1000}[b.how]
+	if most > 0 && len(list) > most {
+		list = list[:most]
 	}
 	return list, err
 }
@@ -151,6 +180,14 @@ func (b brokenStore) Delete(ctx context.Context, name string) error {
 	if b.how == "delete of absent fails" {
 		if _, err := b.Objects.Stat(ctx, name); err != nil {
 			return err
+		}
+	}
+	if b.how == "delete by prefix" {
+		list, _ := b.Objects.List(ctx, "")
+		for _, o := range list {
+			if strings.HasPrefix(o.Name, name) {
+				_ = b.Objects.Delete(ctx, o.Name)
+			}
 		}
 	}
 	return b.Objects.Delete(ctx, name)
@@ -166,6 +203,9 @@ func TestSuiteCatchesBrokenStores(t *testing.T) {
 		"short reads":            "Ranges",
 		"list in pages":          "List",
 		"delete of absent fails": "Delete",
+		"list ends after 100":    "ListOfMany",
+		"list ends after 1000":   "ListOfMany",
+		"delete by prefix":       "DeleteIsOfOneName",
 	} {
 		t.Run(how, func(t *testing.T) {
 			found := vfstest.FailingStore(t, func(*testing.T) vfstest.Stores {

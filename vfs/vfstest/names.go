@@ -2,6 +2,7 @@ package vfstest
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
@@ -46,10 +47,12 @@ func link(t TB, fsys vfs.FS, dir string) {
 func remove(t TB, fsys vfs.FS, dir string) {
 	name, sub := filepath.Join(dir, "a"), filepath.Join(dir, "sub")
 	write(t, fsys, name, "text")
+	write(t, fsys, name+"b", "another")
 	f, err := fsys.Open(name)
 	require.NoError(t, err)
 	defer f.Close()
 	require.NoError(t, fsys.Remove(name))
+	require.Equal(t, "another", read(t, fsys, name+"b"), "of one name alone")
 	is(t, fsys.Remove(name), fs.ErrNotExist, name)
 	_, err = fsys.Stat(name)
 	is(t, err, fs.ErrNotExist, name)
@@ -91,6 +94,30 @@ func readDir(t TB, fsys vfs.FS, dir string) {
 	require.Equal(t, []string{".hidden", "a", "b", "c10", "c9", "sub"}, names, "sorted, not recursive")
 	_, err = fsys.ReadDir(filepath.Join(dir, "a"))
 	require.Error(t, err)
+}
+
+// manyNames is more than a page of the services and systems that list in pages.
+const manyNames = 1003
+
+func readDirMany(t TB, fsys vfs.FS, dir string) {
+	want := make([]string, manyNames)
+	for i := range want {
+		want[i] = fmt.Sprintf("%04d", i)
+		f, err := fsys.Create(filepath.Join(dir, want[i]))
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+	names := func() (names []string) {
+		list, err := fsys.ReadDir(dir)
+		require.NoError(t, err)
+		for _, i := range list {
+			names = append(names, i.Name)
+		}
+		return names
+	}
+	require.Equal(t, want, names())
+	require.NoError(t, fsys.Remove(filepath.Join(dir, want[manyNames-1])))
+	require.Equal(t, want[:manyNames-1], names())
 }
 
 func mkdirAll(t TB, fsys vfs.FS, dir string) {

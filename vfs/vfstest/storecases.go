@@ -3,6 +3,7 @@ package vfstest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"strconv"
@@ -151,6 +152,40 @@ func listObjects(t TB, s Stores) {
 	list, err := s.B.List(context.Background(), "b/")
 	require.NoError(t, err)
 	require.Equal(t, []vfs.Object{{Name: "b/10", Size: 4}, {Name: "b/2", Size: 3}}, list)
+}
+
+// A list that ends with the first page of a service is one that loses commits.
+func listMany(t TB, s Stores) {
+	names := make([]string, manyNames)
+	for i := range names {
+		names[i] = fmt.Sprintf("many/%04d", i)
+	}
+	errs := make([]error, 16)
+	var wg sync.WaitGroup
+	for w := range errs {
+		wg.Go(func() {
+			for i := w; i < len(names); i += len(errs) {
+				errs[w] = errors.Join(errs[w], s.A.PutIfAbsent(context.Background(), names[i], func(io.Writer) error { return nil }))
+			}
+		})
+	}
+	wg.Wait()
+	require.Empty(t, failures(errs))
+	require.Equal(t, names, listNames(t, s.B, "many/"))
+	require.Equal(t, names, listNames(t, s.B, ""))
+}
+
+// deleteOne deletes names that others begin with.
+func deleteOne(t TB, s Stores) {
+	ctx := context.Background()
+	for _, name := range []string{"commits/1", "commits/10", "commits/100", "commits/1.x", "commits/2", "commits-1/1"} {
+		putText(t, s.A, name, name)
+	}
+	require.NoError(t, s.B.Delete(ctx, "commits/1"))
+	require.NoError(t, s.B.Delete(ctx, "commits"))
+	require.Equal(t, []string{"commits-1/1", "commits/1.x", "commits/10", "commits/100", "commits/2"}, listNames(t, s.A, ""))
+	require.NoError(t, s.A.Delete(ctx, "commits/10"))
+	require.Equal(t, "commits/100", getText(t, s.B, "commits/100"))
 }
 
 func deleteObjects(t TB, s Stores) {

@@ -54,6 +54,7 @@ func fsCases(open Open) (list []testCase) {
 		{"Link", link},
 		{"Remove", remove},
 		{"ReadDir", readDir},
+		{"ReadDirOfMany", readDirMany},
 		{"MkdirAll", mkdirAll},
 		{"Missing", missing},
 		{"Closed", closed},
