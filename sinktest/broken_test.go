@@ -1,8 +1,12 @@
 package sinktest
 
 import (
+	"context"
+	"errors"
 	"testing"
 
+	"github.com/statemill/statemill/sink"
+	"github.com/statemill/statemill/vfs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -47,5 +51,53 @@ func TestSuiteCatchesBrokenSinks(t *testing.T) {
 		t.Run(c.kind.String()+"/"+c.flaw, func(t *testing.T) {
 			require.Equal(t, []string{c.want}, Failing(t, serverCase(c.kind, c.flaw), c.want))
 		})
+	}
+}
+
+// fussyUnit is a unit whose transactions cannot be aborted when they are over.
+type fussyUnit struct {
+	sink.Unit
+	how string
+}
+
+func (u *fussyUnit) Begin(ctx context.Context, epoch uint64) (sink.Tx, error) {
+	tx, err := u.Unit.Begin(ctx, epoch)
+	if err != nil {
+		return nil, err
+	}
+	return &fussyTx{Tx: tx, how: u.how}, nil
+}
+
+type fussyTx struct {
+	sink.Tx
+	how                string
+	aborted, committed bool
+}
+
+func (t *fussyTx) Commit(ctx context.Context, m sink.Memory) error {
+	err := t.Tx.Commit(ctx, m)
+	t.committed = err == nil
+	return err
+}
+
+func (t *fussyTx) Abort(ctx context.Context) error {
+	if t.aborted && t.how == "a second abort fails" || t.committed && t.how == "an abort after the commit fails" {
+		return errors.New("there is no transaction")
+	}
+	t.aborted = true
+	return t.Tx.Abort(ctx)
+}
+
+func TestSuiteCatchesBrokenTransactions(t *testing.T) {
+	for _, kind := range Kinds() {
+		for how, want := range map[string][]string{"none": nil, "a second abort fails": {"AbortMoreThanOnce"}, "an abort after the commit fails": {"AbortMoreThanOnce"}} {
+			found := Failing(t, func(t *testing.T) Case {
+				c := serverCase(kind, "")(t)
+				open := c.Open
+				c.Open = func(in vfs.Injector) sink.Unit { return &fussyUnit{open(in), how} }
+				return c
+			}, "AbortMoreThanOnce")
+			require.Equal(t, want, found, "%s: %s", kind, how)
+		}
 	}
 }

@@ -224,7 +224,7 @@ func (t *kafkaTx) all(rows []Row) []Row {
 
 // Abort ends the transaction without its rows.
 func (t *kafkaTx) Abort(context.Context) error {
-	if t.gen != t.c.gen || !t.c.open {
+	if t.gen != t.c.gen || t.over {
 		return nil
 	}
 	err := t.unit.ask("abort", func(a *account) error {

@@ -92,6 +92,38 @@ func abortLeavesNothing(k *kit) {
 	k.sees(c, "r", map[uint64]string{1: "x", 2: "y"})
 }
 
+// Abort may be called again, and after Commit; it does nothing then, neither to what was
+// committed nor to the next transaction.
+func abortTwice(k *kit) {
+	c := k.open(k.T)
+	u := k.start(c, nil, "r", 1)
+	_, _, err := u.Memory(k.ctx())
+	require.NoError(k, err)
+	begin := func(epoch uint64) sink.Tx {
+		tx, err := u.Begin(k.ctx(), epoch)
+		require.NoError(k, err)
+		return tx
+	}
+	first := begin(1)
+	require.NoError(k, first.Abort(k.ctx()))
+	require.NoError(k, first.Abort(k.ctx()), "twice")
+	second := begin(1)
+	require.NoError(k, first.Abort(k.ctx()), "while another one is open")
+	m := memory(1, 1, sink.Sum{})
+	require.NoError(k, second.Commit(k.ctx(), m))
+	require.NoError(k, second.Abort(k.ctx()), "after Commit")
+	k.has(u, m)
+	third := begin(2)
+	require.NoError(k, second.Abort(k.ctx()), "after Commit, while another one is open")
+	m = memory(2, 1, sink.Sum{})
+	require.NoError(k, third.Commit(k.ctx(), m))
+	require.NoError(k, third.Abort(k.ctx()))
+	require.NoError(k, third.Abort(k.ctx()), "twice after Commit")
+	k.has(u, m)
+	k.commit(c, u, "r", 4, 1, "x")
+	k.sees(c, "r", map[uint64]string{4: "x"})
+}
+
 func epochsGoForward(k *kit) {
 	c := k.open(k.T)
 	u := k.start(c, nil, "r", 1)

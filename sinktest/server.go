@@ -197,6 +197,7 @@ type staged struct {
 	c     *client
 	epoch uint64
 	gen   int
+	over  bool // it was aborted, or its commit succeeded
 
 	mu   sync.Mutex
 	seen map[sink.Part]bool
@@ -204,7 +205,7 @@ type staged struct {
 }
 
 func (t *staged) live(m sink.Memory) error {
-	if !t.c.open || t.gen != t.c.gen || m.Epoch != t.epoch {
+	if t.over || !t.c.open || t.gen != t.c.gen || m.Epoch != t.epoch {
 		return fmt.Errorf("%w: epoch %d is not open", sink.ErrMisuse, m.Epoch)
 	}
 	return nil
@@ -239,7 +240,8 @@ func (t *staged) read(p sink.Part, rows sink.Rows) (list []Row, err error) {
 
 // end makes the client free for the next transaction.
 func (t *staged) end() {
-	if t.gen == t.c.gen {
+	if t.gen == t.c.gen && !t.over {
 		t.c.open = false
 	}
+	t.over = true
 }

@@ -96,6 +96,7 @@ var cases = []struct {
 	{"RowsInOrder", rowsInOrder},
 	{"NothingBeforeCommit", nothingBeforeCommit},
 	{"AbortLeavesNothing", abortLeavesNothing},
+	{"AbortMoreThanOnce", abortTwice},
 	{"EpochsGoForward", epochsGoForward},
 	{"EmptyEpochMovesMemory", emptyEpoch},
 	{"FenceShutsOutOlder", fenceShutsOut},
