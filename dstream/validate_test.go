@@ -157,6 +157,11 @@ func TestFaults(t *testing.T) {
 		"other context": {nil, func(c ssc) {
 			dstream.Union(numbers(c), numbers(dstream.New(time.Second)))
 		}, "the stream belongs to another context"},
+		"sink's settings": {nil, func(c ssc) {
+			files := sink.Lines(sink.NewFiles("a/b", nil), func(b []byte, _ int) ([]byte, error) { return b, nil })
+			dstream.Output(numbers(c), "out", files)
+			dstream.Output(numbers(c), "more", files) // told once
+		}, "dstream.Output: sink a/b: the store is nil"},
 		"no files":     {nil, func(c ssc) { dstream.TextFileStream(c, "files") }, "no file is named"},
 		"no directory": {nil, func(c ssc) { dstream.DirStream(c, "dir", "") }, "the directory's name is empty"},
 		"no reader":    {nil, func(c ssc) { dstream.ReaderStream(c, "reader", nil) }, "the reader is nil"},

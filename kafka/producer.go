@@ -73,7 +73,7 @@ func AtLeastOnce[T any](in dstream.Stream[T], p *Producer, topic string, message
 		}
 		err = rdd.ForeachPartition(ctx, r, func(ctx context.Context, partition int, rows iter.Seq[T]) error {
 			for row := range rows {
-				m, err := message(row)
+				m, err := messageFor(message, row)
 				if err != nil {
 					return err
 				}

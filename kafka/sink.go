@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -21,8 +22,8 @@ const (
 	DefaultProduceBatchBytes  = 512 << 10
 )
 
-// SinkOption sets one thing of a sink. Faults are told by its first Fence, all
-// together.
+// SinkOption sets one thing of a sink. Faults are told all together, when a job starts
+// or by Fence.
 type SinkOption interface{ applySink(*sinkConfig) }
 
 type sinkOption func(*sinkConfig)
@@ -134,6 +135,9 @@ func newSinkConfig(opts []SinkOption) sinkConfig {
 
 // Topic is a door to one topic, which must exist.
 func (s *Sink) Topic(topic string) sink.Sink[Message] {
+	if s == nil {
+		return sink.Sink[Message]{Target: topic, Encode: appendMessage} // Validate tells that it has no unit
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -146,11 +150,15 @@ func (s *Sink) Topic(topic string) sink.Sink[Message] {
 }
 
 // To is a door to one topic for rows of any type: message makes the message of a
-// row, from its argument alone.
+// row, from its argument alone. Its error, or panic, ends the run with a
+// *sink.EncodeError, which names the row.
 func To[T any](s *Sink, topic string, message func(T) (Message, error)) sink.Sink[T] {
 	door := s.Topic(topic)
-	return sink.Sink[T]{Unit: s, Target: topic, Encode: func(dst []byte, row T) ([]byte, error) {
-		m, err := message(row)
+	if message == nil {
+		return sink.Sink[T]{Unit: door.Unit, Target: topic} // without Encode, as Validate tells
+	}
+	return sink.Sink[T]{Unit: door.Unit, Target: topic, Encode: func(dst []byte, row T) ([]byte, error) {
+		m, err := messageFor(message, row)
 		if err != nil {
 			return dst, err
 		}
@@ -158,24 +166,56 @@ func To[T any](s *Sink, topic string, message func(T) (Message, error)) sink.Sin
 	}}
 }
 
+// longestRow is how much of a row, or a key, errors show.
+const longestRow = 200
+
+func shown(text string) string {
+	if len(text) > longestRow {
+		text = strings.ToValidUTF8(text[:longestRow], "") + " …"
+	}
+	return text
+}
+
+// messageFor makes the message of a row. What goes wrong says of which.
+func messageFor[T any](message func(T) (Message, error), row T) (m Message, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &permanent{fmt.Errorf("the message of row %s: panic: %v\n%s", shown(fmt.Sprintf("%+v", row)), v, debug.Stack())}
+		}
+	}()
+	if m, err = message(row); err != nil {
+		err = fmt.Errorf("the message of row %s: %w", shown(fmt.Sprintf("%+v", row)), err)
+	}
+	return m, err
+}
+
 // Name implements sink.Unit.
 func (s *Sink) Name() string { return s.name }
 
 func (s *Sink) String() string { return fmt.Sprintf("kafka sink %q", s.name) }
 
+// Validate implements sink.Validator.
+func (s *Sink) Validate() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.cfg.valid()
+	if err == nil && len(s.topics) == 0 {
+		err = errors.New("no topic is named: Topic(\"name\")")
+	}
+	if err != nil {
+		return &permanent{fmt.Errorf("%v: %w", s, err)}
+	}
+	return nil
+}
+
 // Fence implements sink.Unit: whoever had the transactional id before can commit
 // nothing any more, and what it had open is aborted. Kafka knows no terms here: the
 // last fence wins.
 func (s *Sink) Fence(ctx context.Context, f sink.Fence) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
 	s.mu.Lock()
-	if err := s.cfg.valid(); err != nil {
-		s.mu.Unlock()
-		return fmt.Errorf("%v: %w", s, err)
-	}
-	if len(s.topics) == 0 {
-		s.mu.Unlock()
-		return fmt.Errorf("%v: no topic is named: Topic(\"name\")", s)
-	}
 	slices.Sort(s.topics)
 	if s.cluster == nil {
 		s.cfg.topics = s.topics

@@ -7,8 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statemill/statemill/dstream"
 	"github.com/statemill/statemill/kafka/internal/wire"
 	"github.com/statemill/statemill/sink"
+	"github.com/statemill/statemill/source"
+	"github.com/statemill/statemill/vfs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -149,6 +152,27 @@ func TestSinkFaults(t *testing.T) {
 	s.Topic("out")
 	require.ErrorContains(t, s.Fence(t.Context(), f), `topic "out"`)
 	require.NoError(t, s.Close())
+}
+
+// TestSinkFaultsAreToldBeforeTheStart: with all other faults of the job, before anything
+// is written or asked for.
+func TestSinkFaultsAreToldBeforeTheStart(t *testing.T) {
+	root := vfs.NewObjects()
+	ssc := dstream.New(time.Second, dstream.WithCheckpointStore(root))
+	in := dstream.From(ssc, "in", source.NewQueue(1, []string{"a"}))
+	message := func(string) (Message, error) { return Message{}, nil }
+	out := NewSink("out", Compress("zip"))
+	dstream.Output(in, "one", To(out, "one", message))
+	dstream.Output(in, "two", To(out, "two", message))
+	dstream.Output(in, "no function", To[string](NewSink("b", Brokers("x:1")), "one", nil))
+	dstream.Output(in, "no sink", To(nil, "one", message))
+	err := ssc.Start()
+	require.ErrorIs(t, err, dstream.ErrInvalid)
+	for _, says := range []string{`kafka sink "out": `, "no broker is named", `Compress("zip")`, "the sink has no Encode function", "the sink has no unit"} {
+		require.Equal(t, 1, strings.Count(err.Error(), says), "%s in %v", says, err)
+	}
+	require.Equal(t, vfs.NewObjects(), root, "untouched")
+	require.False(t, passing(out.Validate()), "nor is it tried again by who fences without asking before")
 }
 
 // TestSinkAsksAgain: every request of an epoch is tried again where the answer may be
@@ -362,5 +386,11 @@ func TestDoors(t *testing.T) {
 	require.Equal(t, Message{Value: []byte{3}, Time: time.UnixMilli(5).UTC()}, m)
 	_, err = door.Encode(nil, -1)
 	require.ErrorIs(t, err, errRow)
+	require.ErrorContains(t, err, "the message of row -1: ")
+	_, err = To(s, "out", func(string) (Message, error) { panic("oh") }).Encode(nil, strings.Repeat("é", 1000))
+	require.ErrorContains(t, err, "the message of row éé")
+	require.ErrorContains(t, err, "é …: panic: oh\n")
+	require.ErrorContains(t, err, "TestDoors", "with the stack")
+	require.False(t, passing(err))
 	require.Equal(t, "out", door.Target)
 }

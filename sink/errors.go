@@ -120,6 +120,15 @@ func (e *EncodeError) Unwrap() error { return e.Err }
 // Permanent says that trying again does not help.
 func (e *EncodeError) Permanent() bool { return true }
 
+// lastingError is a failure that trying again does not help against.
+type lastingError struct{ error }
+
+// Unwrap gives the failure.
+func (e *lastingError) Unwrap() error { return e.error }
+
+// Permanent says so.
+func (e *lastingError) Permanent() bool { return true }
+
 // permanentError is an error that trying again does not help against.
 type permanentError string
 

@@ -54,7 +54,10 @@ type Files struct {
 	open  *filesTx
 }
 
-var _ Unit = (*Files)(nil)
+var (
+	_ Unit      = (*Files)(nil)
+	_ Validator = (*Files)(nil)
+)
 
 // NewFiles makes a unit of files. name is its name in the job and its folder in
 // the store: letters, digits, '-', '_' and '.'. Nothing is touched before Fence.
@@ -64,14 +67,23 @@ func NewFiles(name string, store vfs.Store) *Files { return &Files{name: name, s
 // Name is the unit's name.
 func (f *Files) Name() string { return f.name }
 
+// Validate implements Validator.
+func (f *Files) Validate() error {
+	var err error
+	if f.store == nil {
+		err = fmt.Errorf("sink %s: the store is nil", f.name)
+	}
+	return errors.Join(err, checkName("unit", f.name))
+}
+
 func (f *Files) path(name string) string { return f.name + "/" + f.fence.Root + "/" + name }
 
 func seqName(seq uint64) string { return manifestsDir + strconv.FormatUint(seq, 10) }
 
 // Fence reads the log to its end and appends a fence.
 func (f *Files) Fence(ctx context.Context, fence Fence) error {
-	if err := errors.Join(checkName("unit", f.name), checkName("root", fence.Root)); err != nil {
-		return err
+	if err := errors.Join(f.Validate(), checkName("root", fence.Root)); err != nil {
+		return &lastingError{err}
 	}
 	if fence.Term == 0 || !utf8.ValidString(fence.Run) {
 		return fmt.Errorf("sink %s: run %q of term %d: %w: a run has a name in text and a term of at least 1", f.name, fence.Run, fence.Term, ErrMisuse)

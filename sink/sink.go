@@ -116,6 +116,13 @@ type Unit interface {
 	Close() error
 }
 
+// Validator is offered by units that can tell wrong settings without being opened, so
+// that they are told at the start together with all other faults of a job.
+type Validator interface {
+	// Validate gives what Fence would say of the settings. It does no I/O.
+	Validate() error
+}
+
 // Tx is a unit's transaction for one epoch.
 type Tx interface {
 	// Write writes one part; it is called once for each part of the epoch, for

@@ -63,12 +63,20 @@ func (u *Unit) wrap(doing string, err error) error {
 	return fmt.Errorf("sink %s: %s: %w", u.name, doing, err)
 }
 
+// Validate implements sink.Validator.
+func (u *Unit) Validate() error {
+	if err := u.cfg.valid(); err != nil {
+		return &permanentError{u.wrap("options", err)}
+	}
+	return nil
+}
+
 // Fence implements sink.Unit: the row's fence is raised to the run's term, unless it
 // is above; the memory is not touched (CE10).
 func (u *Unit) Fence(ctx context.Context, f sink.Fence) error {
 	u.fence, u.open = nil, nil
-	if err := u.cfg.valid(); err != nil {
-		return &permanentError{u.wrap("options", err)}
+	if err := u.Validate(); err != nil {
+		return err
 	}
 	if f.Term == 0 || f.Term > math.MaxInt64 || f.Root == "" {
 		return u.wrap("fence", fmt.Errorf("root %q, term %d: %w", f.Root, f.Term, sink.ErrMisuse))

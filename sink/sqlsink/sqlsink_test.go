@@ -48,6 +48,7 @@ func TestFaultsOfOptions(t *testing.T) {
 	} {
 		err := u.Fence(t.Context(), fence(1))
 		require.ErrorContains(t, err, text)
+		require.Equal(t, err, u.Validate(), "without a call")
 		var p interface{ Permanent() bool }
 		require.ErrorAs(t, err, &p)
 		require.True(t, p.Permanent())

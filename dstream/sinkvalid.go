@@ -1,0 +1,20 @@
+package dstream
+
+import "github.com/statemill/statemill/sink"
+
+// settingFaults finds what exactly-once sinks can tell of their settings before they are
+// opened, once for each unit.
+func (ssc *StreamingContext) settingFaults() (faults []*Fault) {
+	told := map[sink.Unit]bool{}
+	for _, o := range ssc.outputs {
+		v, ok := o.unit.(sink.Validator)
+		if !ok || told[o.unit] {
+			continue
+		}
+		told[o.unit] = true
+		if _, err := call(o.label(), func() (struct{}, error) { return struct{}{}, v.Validate() }); err != nil {
+			faults = append(faults, &Fault{Caller: o.caller, Call: "dstream." + o.kind, Err: err})
+		}
+	}
+	return faults
+}
