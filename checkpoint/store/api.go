@@ -27,13 +27,13 @@ type Versions[K comparable, S any] interface {
 	Close() error
 }
 
-// Reader is a version for reading. It may be used from any goroutine and is
-// closed once, after which it has no keys.
+// Reader is a version for reading. It may be used from any goroutine. After Close
+// Get is statemap.ErrReleased, and Iterate and Prefix yield nothing.
 type Reader[K comparable, S any] interface {
 	// Version is the version that is read.
 	Version() uint64
 	// Get gives the state of a key with its time. What it returns belongs to
-	// the caller.
+	// the caller. Error: statemap.ErrReleased after Close.
 	Get(k K) (e statemap.Entry[S], ok bool, err error)
 	// Iterate yields all keys, in no stated order, as they are when it is
 	// called: later changes are not seen. The iteration must begin before the
@@ -51,7 +51,8 @@ type Reader[K comparable, S any] interface {
 // Handle is a version under construction. It belongs to one goroutine. It is
 // open until Commit or Abort, whether they succeed or not; then its writes and
 // Commit are ErrDone. Close aborts one that is open, and must be called in the
-// end; until then a committed one can be read.
+// end; until then a committed one can be read. One that was aborted, or whose commit
+// failed, has no keys: it reads as a closed one.
 type Handle[K comparable, S any] interface {
 	Reader[K, S]
 	// Put gives a key a state and a time, unix nanoseconds. Key and state are

@@ -58,7 +58,16 @@ func (h *handle[K, S]) Version() uint64 { return h.base.version }
 func (h *handle[K, S]) HasCommitted() bool { return h.committed > 0 }
 
 // Get gives the state of a key.
-func (h *handle[K, S]) Get(k K) (statemap.Entry[S], bool, error) { return h.p.get(h.m, k) }
+func (h *handle[K, S]) Get(k K) (e statemap.Entry[S], ok bool, err error) {
+	if h.over() {
+		return e, false, statemap.ErrReleased
+	}
+	return h.p.get(h.m, k)
+}
+
+// over reports whether there is nothing to read any more: it was aborted or closed, or
+// its commit failed. (Its version may be in memory still, for others.)
+func (h *handle[K, S]) over() bool { return h.closed || h.done && h.committed == 0 }
 
 func (p *Provider[K, S]) get(m *statemap.Map[K, S], k K) (e statemap.Entry[S], ok bool, err error) {
 	e.State, e.Time, ok, err = m.Lookup(k)
@@ -116,9 +125,9 @@ func (h *handle[K, S]) Abort() error {
 func (h *handle[K, S]) Close() {
 	_ = h.Abort()
 	if h.committed > 0 && !h.closed {
-		h.closed = true
 		h.p.release(h.base)
 	}
+	h.closed = true
 }
 
 // undo takes back the inner versions, newest first. Under an iteration they are

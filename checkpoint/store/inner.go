@@ -18,18 +18,30 @@ func (h *handle[K, S]) Iterate() iter.Seq2[K, statemap.Entry[S]] {
 // Prefix yields the keys whose canonical bytes begin with prefix, as they are
 // now.
 func (h *handle[K, S]) Prefix(prefix []byte) iter.Seq2[K, statemap.Entry[S]] {
+	if h.over() {
+		return func(func(K, statemap.Entry[S]) bool) {}
+	}
 	if h.done {
-		return h.p.all(h.m, prefix)
+		return h.begin(h.p.all(h.m, prefix))
 	}
 	view, err := h.freeze()
 	if err != nil {
 		return func(func(K, statemap.Entry[S]) bool) {}
 	}
 	all := h.p.all(view, prefix)
-	return func(yield func(K, statemap.Entry[S]) bool) {
+	return h.begin(func(yield func(K, statemap.Entry[S]) bool) {
 		h.running++
 		defer func() { h.running-- }()
 		all(yield)
+	})
+}
+
+// begin is an iteration that yields nothing if it begins when the handle is over.
+func (h *handle[K, S]) begin(all iter.Seq2[K, statemap.Entry[S]]) iter.Seq2[K, statemap.Entry[S]] {
+	return func(yield func(K, statemap.Entry[S]) bool) {
+		if !h.over() {
+			all(yield)
+		}
 	}
 }
 

@@ -30,7 +30,8 @@ type ProviderConfig[K comparable, S any] struct {
 	State codec.Codec[S]
 
 	// Run is the run's id, unlike that of any other run of the root; "" means a
-	// random one. Host and PID are told to those who find the root owned.
+	// random one. Host and PID are told to those who find the root owned; "" and 0
+	// mean this machine's and this process's.
 	Run  string
 	Host string
 	PID  int
@@ -109,6 +110,14 @@ func OpenProvider[K comparable, S any](ctx context.Context, c ProviderConfig[K, 
 	if c.Clock == nil {
 		c.Clock = clock.System()
 	}
+	machine := vfs.Disk()
+	if c.Host == "" {
+		var err error
+		if c.Host, err = machine.Hostname(); err != nil {
+			return nil, fmt.Errorf("store %s: the name of this host: %w", c.Name, err)
+		}
+	}
+	c.PID = cmp.Or(c.PID, machine.PID())
 	p := &Provider[K, S]{c: c, cached: map[uint64]*held[K, S]{}}
 	var err error
 	if p.key, err = codec.KeyFor[K](); err != nil {

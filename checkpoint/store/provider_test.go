@@ -155,6 +155,23 @@ func TestProviderIsOverrun(t *testing.T) {
 	_ = provider[int64](t, dir(t, mem, 1))
 	_, err = store.OpenProvider(ctx, store.ProviderConfig[string, int64]{Store: dir(t, mem, 2)})
 	require.ErrorIs(t, err, checkpoint.ErrOwned)
+	var owned *checkpoint.OwnedError
+	require.ErrorAs(t, err, &owned)
+	host, err := vfs.Disk().Hostname()
+	require.NoError(t, err)
+	require.Equal(t, host, owned.Host)
+	require.Equal(t, vfs.Disk().PID(), owned.PID)
+	require.NotEmpty(t, owned.Run)
+
+	// They can be set.
+	o := vfs.NewObjects()
+	p, err := store.OpenProvider(ctx, store.ProviderConfig[string, int64]{Store: o, Run: "r", Host: "mill", PID: 7})
+	require.NoError(t, err)
+	require.NoError(t, p.Close())
+	owner, err := checkpoint.OpenRoot(o).Owner(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "mill", owner.Host)
+	require.Equal(t, 7, owner.PID)
 }
 
 // A commit that failed after its delta was written leaves a planned epoch: the

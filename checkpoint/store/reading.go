@@ -2,31 +2,42 @@ package store
 
 import (
 	"iter"
-	"sync"
+	"sync/atomic"
 
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/statemap"
 )
 
 // reading is a version for reading.
 type reading[K comparable, S any] struct {
-	p    *Provider[K, S]
-	h    *held[K, S]
-	m    *statemap.Map[K, S]
-	once sync.Once
+	p      *Provider[K, S]
+	h      *held[K, S]
+	m      *statemap.Map[K, S]
+	closed atomic.Bool // the version may be in memory still, for others
 }
 
 // Version is the version that is read.
 func (r *reading[K, S]) Version() uint64 { return r.h.version }
 
 // Get gives the state of a key.
-func (r *reading[K, S]) Get(k K) (statemap.Entry[S], bool, error) { return r.p.get(r.m, k) }
+func (r *reading[K, S]) Get(k K) (e statemap.Entry[S], ok bool, err error) {
+	if r.closed.Load() && !sabotage.On("closed-reader-reads") {
+		return e, false, statemap.ErrReleased
+	}
+	return r.p.get(r.m, k)
+}
 
 // Iterate yields all keys.
-func (r *reading[K, S]) Iterate() iter.Seq2[K, statemap.Entry[S]] { return r.p.all(r.m, nil) }
+func (r *reading[K, S]) Iterate() iter.Seq2[K, statemap.Entry[S]] { return r.Prefix(nil) }
 
 // Prefix yields the keys whose canonical bytes begin with prefix.
 func (r *reading[K, S]) Prefix(prefix []byte) iter.Seq2[K, statemap.Entry[S]] {
-	return r.p.all(r.m, prefix)
+	all := r.p.all(r.m, prefix)
+	return func(yield func(K, statemap.Entry[S]) bool) {
+		if !r.closed.Load() {
+			all(yield)
+		}
+	}
 }
 
 // Metrics tells about the version and the store.
@@ -37,4 +48,8 @@ func (r *reading[K, S]) Metrics() Metrics {
 }
 
 // Close gives the version back.
-func (r *reading[K, S]) Close() { r.once.Do(func() { r.p.release(r.h) }) }
+func (r *reading[K, S]) Close() {
+	if r.closed.CompareAndSwap(false, true) {
+		r.p.release(r.h)
+	}
+}
