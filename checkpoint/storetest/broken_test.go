@@ -57,16 +57,58 @@ func (b *broken) Store(ctx context.Context, version uint64) (store.Handle[storet
 	if err != nil {
 		return nil, err
 	}
-	return &handle{h, b.how}, nil
+	return &handle{Handle: h, how: b.how}, nil
+}
+
+func (b *broken) ReadStore(ctx context.Context, version uint64) (store.Reader[storetest.Key, int64], error) {
+	r, err := b.Stores.ReadStore(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	return &reader{r, b.how}, nil
+}
+
+type reader struct {
+	store.Reader[storetest.Key, int64]
+	how string
+}
+
+func (r *reader) Metrics() store.Metrics {
+	m := r.Reader.Metrics()
+	if r.how == "repairs not counted" {
+		m.SnapshotsRepaired = 0
+	}
+	return m
+}
+
+func (r *reader) Close() {
+	if r.how != "reads after close" {
+		r.Reader.Close()
+	}
 }
 
 type handle struct {
 	store.Handle[storetest.Key, int64]
-	how string
+	how       string
+	forgotten bool
 }
 
 func (h *handle) Put(k storetest.Key, s, t int64) error {
 	switch h.how {
+	case "empty names lost":
+		if k.Name == "" {
+			return nil
+		}
+	case "negative numbers turned":
+		k.N = max(k.N, -k.N)
+	case "large numbers folded":
+		if k.N > 1000 {
+			k.N = 0
+		}
+	case "state turned":
+		if s == -5 {
+			s = 5
+		}
 	case "time lost":
 		t = 0
 	case "writes after the end":
@@ -110,7 +152,23 @@ func (h *handle) Commit(ctx context.Context) (uint64, error) {
 	return h.Handle.Commit(ctx)
 }
 
+func (h *handle) Close() {
+	switch h.how {
+	case "close does not abort":
+		if h.HasCommitted() {
+			h.Handle.Close()
+		}
+	case "handle reads after close":
+	default:
+		h.Handle.Close()
+	}
+}
+
+func (h *handle) HasCommitted() bool { return h.Handle.HasCommitted() && !h.forgotten }
+
 func (h *handle) Abort() error {
+	h.forgotten = h.how == "abort forgets the commit"
+
 	if h.how == "abort commits" && !h.HasCommitted() {
 		_, _ = h.Handle.Commit(context.Background())
 	}
@@ -129,6 +187,16 @@ func TestSuiteCatchesBrokenStores(t *testing.T) {
 		"abort commits":        "ST4 ST5 abort and keys",
 		"writes after the end": "ST19 legality",
 		"forgets":              "crash at every call",
+
+		"empty names lost":         "keys and states of every kind",
+		"negative numbers turned":  "keys and states of every kind",
+		"large numbers folded":     "keys and states of every kind",
+		"state turned":             "keys and states of every kind",
+		"close does not abort":     "closed ones have no keys",
+		"reads after close":        "closed ones have no keys",
+		"handle reads after close": "closed ones have no keys",
+		"abort forgets the commit": "ST19 legality",
+		"repairs not counted":      "snapshots done without are counted",
 	} {
 		t.Run(how, func(t *testing.T) {
 			found := storetest.Failing(t, func(*testing.T) storetest.Medium { return &medium{vfs.NewObjects(), how} })

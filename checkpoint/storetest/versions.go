@@ -183,7 +183,8 @@ func legality(t TB, m Medium) {
 	_, err := h.Commit(ctx)
 	require.ErrorIs(t, err, store.ErrDone)
 	require.NoError(t, h.Abort())
-	require.Equal(t, of("a", 1), k.at(1), "abort after commit has no effect")
+	require.True(t, h.HasCommitted(), "abort after commit has no effect")
+	require.Equal(t, of("a", 1), k.at(1))
 
 	h = k.handle(1)
 	require.NoError(t, h.Abort())
