@@ -14,7 +14,8 @@ import (
 
 // Change makes the changes that Start().ChangeWanted tells of, as an epoch of
 // its own (P8). Afterwards Start tells of another version to load. No batch may
-// be under way.
+// be under way. A migration or partitioner of the program that fails on a row is a
+// *RefusedError, and nothing has been written of the change.
 func (s *Session) Change(ctx context.Context) error {
 	if err := s.at("Change", protocol.Idle); err != nil {
 		return err
@@ -23,6 +24,10 @@ func (s *Session) Change(ctx context.Context) error {
 		return err
 	}
 	if s.fit.change {
+		err := s.retry(ctx, "try the change", func() error { return s.rehearse(ctx, s.commit, s.inForce, s.fit.after) })
+		if err != nil {
+			return s.fail(ctx, err)
+		}
 		for _, n := range s.fit.notices {
 			s.notice(n)
 		}
@@ -49,6 +54,7 @@ type rewrite struct {
 	old, now *Operator
 	place    func(key []byte, n int) (int, error) // nil: partitions stay
 	convert  converter                            // nil: states stay
+	foreign  bool                                 // place is the program's
 }
 
 // steps says what leads from the metadata in force to the target of a change;
@@ -81,6 +87,7 @@ func (s *Session) steps(from, target *Metadata, epoch uint64) ([]rewrite, error)
 				return nil, fmt.Errorf("the change that %s plans: %w", PlanName(epoch), err)
 			}
 		}
+		r.foreign = r.place != nil && job != nil && job.Place != nil
 		if r.convert, err = conversion(job, old, now); err != nil {
 			return nil, fmt.Errorf("the change that %s plans: %w", PlanName(epoch), err)
 		}
@@ -154,12 +161,9 @@ func (s *Session) rewrite(ctx context.Context, r *rewrite) (OperatorCommit, erro
 			continue
 		}
 		for _, k := range slices.Sorted(maps.Keys(rows)) { // sorted, so that the same key is at fault each time
-			to, err := r.place([]byte(k), len(parts))
-			if err == nil && (to < 0 || to >= len(parts)) {
-				err = fmt.Errorf("partition %d of %d", to, len(parts))
-			}
+			to, err := r.to(k)
 			if err != nil {
-				return oc, &permanent{fmt.Errorf("partitioner %q cannot place key %s: %w", r.now.Partitioner, keyText(r.now, k), err)}
+				return oc, err
 			}
 			parts[to][k] = rows[k]
 		}
@@ -185,8 +189,8 @@ func (s *Session) writeBase(ctx context.Context, r *rewrite, part int, rows map[
 				continue
 			}
 			var err error
-			if buf, err = r.convert(buf[:0], v.state); err != nil {
-				return PartitionCommit{}, &permanent{fmt.Errorf("state of key %s: %w", keyText(r.now, k), err)}
+			if buf, err = r.stateOf(buf[:0], k, v.state); err != nil {
+				return PartitionCommit{}, err
 			}
 			v.state = append(make([]byte, 0, len(buf)), buf...)
 			rows[k] = v

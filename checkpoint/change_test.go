@@ -111,16 +111,44 @@ func TestOtherPartitioner(t *testing.T) {
 	for k, p := range parts {
 		require.Equal(t, int(k[1]-'0')%3, p)
 	}
-	// One that puts a key nowhere fails the change, which stays planned.
+	// One that puts a key nowhere refuses the change, and nothing has been written: the
+	// program before it still fits (P1).
+	before := list(t, m, "")
+	old := op
 	op.Partitions = 4
 	op.Place = func([]byte, int) (int, error) { return 4, nil }
+	refuse := func(want ...string) {
+		j := newJob(m, nil, op)
+		j.cfg.Rescale = true
+		j.cfg.Options.RetryLimit = 0
+		j.cfg.Wait = func(context.Context, time.Duration) error { t.Error("tried again"); return nil }
+		err := j.open(ctx)
+		require.ErrorIs(t, err, ErrRefused)
+		for _, w := range append(want, `operator "counts"`, `partitioner "func \"first letter\"" cannot place key "w`) {
+			require.ErrorContains(t, err, w)
+		}
+		require.Equal(t, before, list(t, m, ""))
+	}
+	refuse("partition 4 of 4")
+	op.Place = func([]byte, int) (int, error) { panic("no idea") }
+	refuse("panic: no idea", "change_test.go")
+	j = newJob(m, nil, old)
+	require.NoError(t, j.open(ctx))
+	require.NoError(t, j.close())
+	// One that fails only then leaves the change planned.
+	calls := 0
+	op.Place = func([]byte, int) (int, error) {
+		if calls++; calls > len(want) {
+			return 0, errors.New("tired")
+		}
+		return 1, nil
+	}
 	j = newJob(m, nil, op)
 	j.cfg.Rescale = true
-	j.cfg.Options.RetryLimit = 0
-	j.cfg.Wait = func(context.Context, time.Duration) error { t.Error("tried again"); return nil }
-	err := j.open(ctx)
-	require.ErrorContains(t, err, `partitioner "func \"first letter\"" cannot place key "w`)
-	require.ErrorContains(t, err, "partition 4 of 4")
+	require.ErrorContains(t, j.open(ctx), "tired")
+	err := newJob(m, nil, old).open(ctx)
+	require.ErrorIs(t, err, ErrRefused)
+	require.ErrorContains(t, err, "the change that offsets/6 plans comes first, and after it: ")
 	op.Place = func([]byte, int) (int, error) { return 0, errors.New("no idea") }
 	j = newJob(m, nil, op)
 	require.ErrorContains(t, j.open(ctx), "no idea", "the next run finishes it as planned, without being asked")
@@ -189,7 +217,7 @@ func TestMigration(t *testing.T) {
 	j := newJob(m, nil, op)
 	require.NoError(t, j.open(ctx))
 	require.NoError(t, j.close())
-	require.Equal(t, len(was), calls)
+	require.Equal(t, 2*len(was), calls, "tried before it is planned")
 	now, _ := rowsOf(t, m, 1, 4)
 	require.Len(t, now, len(was))
 	for k, v := range was {

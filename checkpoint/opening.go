@@ -40,7 +40,13 @@ func (s *Session) judge(ctx context.Context, r *Root, c *Commit) (fit, error) {
 		if _, err := s.steps(base, target, next); err != nil {
 			return fit{}, &RefusedError{Reasons: []error{err}}
 		}
-		base, next = target, next+1
+		f, err := fitJob(&s.cfg, target, c, next+1, false)
+		var refused *RefusedError
+		if errors.As(err, &refused) {
+			// The numbers it tells are not in force yet.
+			return f, &RefusedError{Reasons: []error{fmt.Errorf("the change that %s plans comes first, and after it: %w", PlanName(next), err)}}
+		}
+		return f, err
 	}
 	return fitJob(&s.cfg, base, c, next, pending)
 }
@@ -63,6 +69,9 @@ func (s *Session) inspect(ctx context.Context) (protocol.Result, error) {
 	// With the lock, nobody adds to it.
 	if owner, err = s.newestOwner(ctx); err != nil {
 		return protocol.Result{}, err
+	}
+	if ok, err := s.rehearseFirst(ctx); !ok {
+		return protocol.Unsuitable(), err
 	}
 	_, err = s.cfg.Store.Stat(ctx, MetadataName(1))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -87,6 +87,8 @@ type Session struct {
 	written  *Commit     // whose owner check has yet to come
 	trying   *Commit     // that was begun to be created, until its epoch is reported
 
+	rehearsed uint64 // the version from which the change was tried
+
 	failure error // the error behind a Fail
 	newer   *NotOwnerError
 	stopped error // why the session is over
