@@ -13,7 +13,7 @@ import (
 // and slides see Window.
 func ReduceByKeyAndWindow[K comparable, V any](in Stream[Pair[K, V]], f func(V, V) V, length, slide time.Duration, opts ...OpOption) *DStream[Pair[K, V]] {
 	const kind = "ReduceByKeyAndWindow"
-	w := windowByKey(in, kind, f == nil, length, slide, opts, reducedBatch[K](f))
+	w := windowByKey(in, kind, f == nil, length, slide, opts, false, reducedBatch[K](f))
 	return bind(w.node, func(b *batchRun) (*rdd.RDD[Pair[K, V]], error) {
 		r, err := w.merged(b)
 		if err != nil {
@@ -50,7 +50,7 @@ func CountByValueAndWindow[T comparable](in Stream[T], length, slide time.Durati
 // the last length, in order; keys come in the order in which they were first seen.
 // For lengths and slides see Window.
 func GroupByKeyAndWindow[K comparable, V any](in Stream[Pair[K, V]], length, slide time.Duration, opts ...OpOption) *DStream[Pair[K, []V]] {
-	w := windowByKey(in, "GroupByKeyAndWindow", false, length, slide, opts, laidBatch[K, V])
+	w := windowByKey(in, "GroupByKeyAndWindow", false, length, slide, opts, false, laidBatch[K, V])
 	return bind(w.node, func(b *batchRun) (*rdd.RDD[Pair[K, []V]], error) {
 		r, err := w.merged(b)
 		if err != nil {
@@ -94,7 +94,9 @@ func reducedBatch[K comparable, V any](f func(V, V) V) batchOf[K, V] {
 }
 
 // windowByKey adds the two streams of a window by key. The second one is yet to be bound.
-func windowByKey[K comparable, V any](in Stream[Pair[K, V]], kind string, isNil bool, length, slide time.Duration, opts []OpOption, keep batchOf[K, V]) *keyedWindow[K, V] {
+// goesOn: each result is made of the one before, so that it cannot be that of another
+// window.
+func windowByKey[K comparable, V any](in Stream[Pair[K, V]], kind string, isNil bool, length, slide time.Duration, opts []OpOption, goesOn bool, keep batchOf[K, V]) *keyedWindow[K, V] {
 	p := nodeOf(in)
 	batch := newNode(nil, kind, p)
 	batch.stable = true // it keeps its rows itself
@@ -115,14 +117,23 @@ func windowByKey[K comparable, V any](in Stream[Pair[K, V]], kind string, isNil 
 	by, faults := byKey[K](w.node, kind, opts)
 	w.by = by
 	w.node.check(faults...)
+	layoutOf := func(b *batchRun) string {
+		if goesOn {
+			return by(b).String() + windowMark + windowText(length, slide)
+		}
+		return by(b).String()
+	}
 	again := func(b *batchRun, parts [][]Pair[K, V], layout string) *rdd.RDD[Pair[K, V]] {
 		r, p := ofRows(w.node, parts), by(b)
-		if layout == p.String() && len(parts) == p.Partitions() {
+		if layout == layoutOf(b) && len(parts) == p.Partitions() {
 			return r.WithPartitioner(p)
 		}
 		return own(b, batch, rdd.PartitionBy(r, p))
 	}
-	logBatches(w.node, batch, again, func(b *batchRun) string { return by(b).String() })
+	logBatches(w.node, batch, again, layoutOf)
+	if w.node.log != nil && goesOn {
+		w.node.log.fits = func(layout string) error { return windowFits(layout, windowText(length, slide)) }
+	}
 	return w
 }
 

@@ -3,7 +3,9 @@ package dstream
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/statemill/statemill/internal/sabotage"
@@ -18,6 +20,26 @@ import (
 var ErrNotInWindow = errors.New("neither the previous window has a value for the key, nor are there new ones: " +
 	"it was dropped by the filter while its records were still in the window")
 
+// ErrWindowChanged: a checkpoint has the results of an inverse window of another length
+// or slide. Each is made of the one before, by what leaves the window and what comes, so
+// they cannot go on as those of the new one. (Other windows are made anew each time, and
+// may be changed.)
+var ErrWindowChanged = errors.New("the checkpoint has the results of another inverse window: give the new one another name, " +
+	"and let the old one go by WithDrop, or go back to it")
+
+// windowMark comes before the window in the layout of a log.
+const windowMark = " in windows of "
+
+func windowText(length, slide time.Duration) string { return fmt.Sprintf("%v every %v", length, slide) }
+
+// windowFits says whether a layout is of the window; older ones do not tell.
+func windowFits(layout, window string) error {
+	if _, was, ok := strings.Cut(layout, windowMark); ok && was != window {
+		return fmt.Errorf("%w (there: %s, in the program: %s)", ErrWindowChanged, was, window)
+	}
+	return nil
+}
+
 // move is what happens to a key's result in one slide: a value leaves the window, or
 // one comes.
 type move[V any] struct {
@@ -31,7 +53,7 @@ type move[V any] struct {
 // the keys that move alone, and what is given, which is the result but for batches
 // that only windows that were passed over had.
 func inverse[K comparable, V any](in Stream[Pair[K, V]], kind string, add, sub func(V, V) V, keep func(K, V) bool, length, slide time.Duration, opts []OpOption) *DStream[Pair[K, V]] {
-	w := windowByKey(in, kind, add == nil || sub == nil, length, slide, opts, reducedBatch[K](add))
+	w := windowByKey(in, kind, add == nil || sub == nil, length, slide, opts, true, reducedBatch[K](add))
 	moves := bind(w.node, w.moves)
 	spec, _ := updateSpec(kind, staterdd.UpdateErr(func(_ time.Time, k K, moves []move[V], result Option[V]) (Option[V], error) {
 		return slid(k, moves, result, add, sub, keep)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/statemill/statemill/internal/sabotage"
@@ -25,6 +26,8 @@ type batchLog struct {
 	of *node // the stream whose batches it has
 	// bringBack gives the batches of the operator's current version, oldest first.
 	bringBack func() ([]loggedBatch, error)
+	// fits, which may be nil, says what is wrong with a layout of the log.
+	fits func(layout string) error
 }
 
 // loggedBatch is a batch of an earlier run, for one stream.
@@ -32,6 +35,8 @@ type loggedBatch struct {
 	batch Batch
 	prev  time.Time
 	rdd   func(b *batchRun) any
+
+	layout string
 }
 
 // logKey finds a piece of a partition of a batch.
@@ -44,7 +49,7 @@ type logKey struct {
 type logRows[T any] struct {
 	Epoch  uint64
 	Prev   int64  // the time of the batch before
-	Layout string // of rows that lie by key
+	Layout string // of rows that lie by key, and of what window where results go on
 	Rows   []T
 }
 
@@ -147,6 +152,8 @@ func broughtBack[T any](o *statefulOp[logKey, logRows[T], logRows[T], struct{}],
 			batch: Batch{Epoch: first.row.Epoch, Time: time.Unix(0, first.at.Time).UTC()},
 			prev:  time.Unix(0, first.row.Prev).UTC(),
 			rdd:   func(b *batchRun) any { return again(b, parts, first.row.Layout) },
+
+			layout: first.row.Layout,
 		})
 	}
 	return out, nil
@@ -184,6 +191,11 @@ func (r *run) bringBack() error {
 		for _, l := range logged {
 			if l.batch.Time.After(r.committedAt) {
 				return fmt.Errorf("the batches of window %q: %w", n.log.op.label(), errLogAhead)
+			}
+			if fits := n.log.fits; fits != nil && !sabotage.On("window-change-not-seen") {
+				if err := fits(l.layout); err != nil {
+					return fmt.Errorf("window %q: %w", strings.TrimSuffix(n.log.op.label(), n.log.op.suffix), err)
+				}
 			}
 			b := byTime[l.batch.Time.UnixNano()]
 			if b == nil {
