@@ -28,7 +28,8 @@ func (p *Producer) lane(at wire.TopicPartition) *sync.Mutex {
 const identities = 3
 
 // send sends a batch and waits until it is safe.
-func (p *Producer) send(ctx context.Context, at wire.TopicPartition, b *batch.Builder) error {
+func (p *Producer) send(ctx context.Context, at wire.TopicPartition, to *produced) error {
+	b := &to.b
 	l := p.lane(at)
 	l.Lock()
 	defer l.Unlock()
@@ -44,7 +45,7 @@ func (p *Producer) send(ctx context.Context, at wire.TopicPartition, b *batch.Bu
 		if err != nil {
 			return &permanent{fmt.Errorf("%v: compress: %w", p, err)}
 		}
-		err = p.produce(ctx, at, data)
+		err = p.produce(ctx, at, to, data)
 		if err == nil {
 			id.mu.Lock()
 			if !sabotage.On("kafka-sequence-stands") {
@@ -62,7 +63,7 @@ func (p *Producer) send(ctx context.Context, at wire.TopicPartition, b *batch.Bu
 }
 
 // produce sends the bytes of a batch until the leader has it.
-func (p *Producer) produce(ctx context.Context, at wire.TopicPartition, data []byte) error {
+func (p *Producer) produce(ctx context.Context, at wire.TopicPartition, to *produced, data []byte) error {
 	r := p.cluster.retrier()
 	for {
 		err := errNoLeader
@@ -74,8 +75,11 @@ func (p *Producer) produce(ctx context.Context, at wire.TopicPartition, data []b
 		switch {
 		case err == nil, errors.Is(err, wire.DuplicateSequence): // an earlier answer was lost
 			return nil
-		case errors.Is(err, wire.MessageTooLarge), errors.Is(err, wire.BatchTooLarge):
-			err = fmt.Errorf("%w: lower ProduceBatchBytes (%d) or raise the topic's max.message.bytes", err, p.cfg.batchBytes)
+		case errors.Is(err, wire.UnknownTopic):
+			p.countAnew(at.Topic) // by the next call
+		}
+		if large := tooLargeFor(err, at, to, p.cfg.batchBytes); large != nil {
+			err = large
 		}
 		if fenced(err) || !r.again(ctx, err) {
 			return r.wrap(err, "%v: write %d bytes to %v", p, len(data), TopicPartition(at))
@@ -114,6 +118,12 @@ func (p *Producer) identity(ctx context.Context) (*identity, error) {
 			return nil, r.wrap(err, "%v: get an id", p)
 		}
 	}
+}
+
+func (p *Producer) countAnew(topic string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.counts, topic)
 }
 
 func (p *Producer) giveUp(id *identity) {

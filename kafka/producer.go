@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/statemill/statemill/dstream"
 	"github.com/statemill/statemill/internal/clock"
@@ -20,14 +21,17 @@ import (
 // batch ran again is there twice. Batches of one partition follow one another, so
 // the order of its messages is kept.
 //
+// Partitions that a topic gets are written to within a minute; keys may then lie in
+// others than before.
+//
 // Its methods may be called from any goroutine. It has no goroutines of its own.
 type Producer struct {
 	cfg     sinkConfig
 	cluster *cluster // nil: the options have faults
 
 	mu     sync.Mutex
-	id     *identity        // nil: not known, or given up
-	counts map[string]int32 // partitions of topics
+	id     *identity          // nil: not known, or given up
+	counts map[string]counted // partitions of topics
 	lanes  map[wire.TopicPartition]*sync.Mutex
 }
 
@@ -43,7 +47,7 @@ type identity struct {
 // messages, and tells faults of its options then. TransactionTimeout is not used.
 func NewProducer(opts ...SinkOption) *Producer {
 	c := newSinkConfig(opts)
-	p := &Producer{cfg: c, counts: map[string]int32{}, lanes: map[wire.TopicPartition]*sync.Mutex{}}
+	p := &Producer{cfg: c, counts: map[string]counted{}, lanes: map[wire.TopicPartition]*sync.Mutex{}}
 	p.cluster = newCluster(&p.cfg.config)
 	return p
 }
@@ -72,14 +76,16 @@ func AtLeastOnce[T any](in dstream.Stream[T], p *Producer, topic string, message
 			return err
 		}
 		err = rdd.ForeachPartition(ctx, r, func(ctx context.Context, partition int, rows iter.Seq[T]) error {
+			n := 0
 			for row := range rows {
 				m, err := messageFor(message, row)
 				if err != nil {
 					return err
 				}
-				if err := w.add(ctx, partition, m); err != nil {
+				if err := w.add(ctx, partition, n, m); err != nil {
 					return err
 				}
+				n++
 			}
 			return nil
 		})
@@ -98,7 +104,7 @@ func (p *Producer) Write(ctx context.Context, topic string, messages ...Message)
 		return err
 	}
 	for _, m := range messages {
-		if err := w.add(ctx, 0, m); err != nil {
+		if err := w.add(ctx, 0, -1, m); err != nil {
 			return err
 		}
 	}
@@ -138,14 +144,25 @@ func (p *Producer) begin(ctx context.Context, topic string) (*writing, error) {
 	return &writing{p: p, topic: topic, place: partitioner.Murmur2(int(n)), count: n, parts: map[wire.TopicPartition]*produced{}}, nil
 }
 
-// partitions finds out how many a topic has, once.
+// countsFor is how long it is believed how many partitions a topic has: it may get more.
+const countsFor = time.Minute
+
+// counted is how many partitions a topic had at a time.
+type counted struct {
+	n  int32
+	at time.Time
+}
+
+// partitions finds out how many a topic has.
 func (p *Producer) partitions(ctx context.Context, topic string) (int32, error) {
+	now := p.cfg.clock.Now()
 	p.mu.Lock()
-	n := p.counts[topic]
+	c := p.counts[topic]
 	p.mu.Unlock()
-	if n > 0 {
-		return n, nil
+	if c.n > 0 && now.Sub(c.at) < countsFor {
+		return c.n, nil
 	}
+	n := int32(0)
 	r := p.cluster.retrier()
 	for {
 		m, err := p.cluster.about(ctx, []string{topic})
@@ -168,7 +185,7 @@ func (p *Producer) partitions(ctx context.Context, topic string) (int32, error) 
 		if err == nil {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			p.counts[topic] = n
+			p.counts[topic] = counted{n, now}
 			return n, nil
 		}
 		if !r.again(ctx, err) {
@@ -179,7 +196,7 @@ func (p *Producer) partitions(ctx context.Context, topic string) (int32, error) 
 
 // add adds a message of a part to its partition's batch, which is sent when it is
 // full.
-func (w *writing) add(ctx context.Context, part int, m Message) error {
+func (w *writing) add(ctx context.Context, part, row int, m Message) error {
 	at := wire.TopicPartition{Topic: w.topic, Partition: int32(part) % w.count}
 	if m.Key != nil {
 		at.Partition = int32(w.place.Partition(view(m.Key)))
@@ -200,10 +217,13 @@ func (w *writing) add(ctx context.Context, part int, m Message) error {
 	} else if t < 0 {
 		return &permanent{fmt.Errorf("%v: the message's time %v is before 1970, which Kafka cannot store", w.p, m.Time)}
 	}
-	if size := len(m.Key) + len(m.Value) + 64; to.b.Len() > 0 && to.b.Size()+size > w.p.cfg.batchBytes {
-		if err := w.p.send(ctx, at, &to.b); err != nil {
+	if to.b.Len() > 0 && to.b.Size()+m.takes() > w.p.cfg.batchBytes {
+		if err := w.p.send(ctx, at, to); err != nil {
 			return err
 		}
+	}
+	if to.b.Len() == 0 {
+		to.first = originOf(part, row, &m)
 	}
 	to.b.Add(t, m.Key, m.Value, keyValues(m.Headers))
 	return nil
@@ -212,11 +232,11 @@ func (w *writing) add(ctx context.Context, part int, m Message) error {
 // flush sends what is left.
 func (w *writing) flush(ctx context.Context) error {
 	for _, at := range w.order {
-		b := &w.parts[at].b
-		if b.Len() == 0 {
+		to := w.parts[at]
+		if to.b.Len() == 0 {
 			continue
 		}
-		if err := w.p.send(ctx, at, b); err != nil {
+		if err := w.p.send(ctx, at, to); err != nil {
 			return err
 		}
 	}

@@ -94,7 +94,7 @@ func TestProducerGivesUp(t *testing.T) {
 		says      string
 	}{
 		{3, 29, "look for the topic"}, {22, 15, "get an id"}, {0, 6, "bytes to out-0"},
-		{0, 10, "lower ProduceBatchBytes (524288)"}, {0, 29, "bytes to out-0"},
+		{0, 10, "raise the topic's max.message.bytes"}, {0, 29, "bytes to out-0"},
 	} {
 		b.faults(c.key, c.code, "", 1000)
 		err := write(a)
@@ -105,7 +105,7 @@ func TestProducerGivesUp(t *testing.T) {
 		require.NoError(t, write(Message{}))
 		p.giveUp(p.id)
 		if c.key == 3 {
-			require.EqualValues(t, 2, p.counts["out"], "it has learned")
+			require.EqualValues(t, 2, p.counts["out"].n, "it has learned")
 		}
 	}
 	require.ErrorContains(t, write(Message{Time: time.UnixMilli(-1)}), "before 1970")

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/kafka/internal/batch"
 	"github.com/statemill/statemill/kafka/internal/wire"
 	"github.com/statemill/statemill/sink"
@@ -88,6 +89,11 @@ func Compress(name string) SinkOption {
 // by default): a job that stands still for longer finds no memory, and refuses to
 // start.
 //
+// Partitions that a topic gets while the job runs are written to within a minute (or by
+// the next run), after which keys may lie in other partitions than before, as with any
+// client. An epoch that is written again after that, because it was not committed, may
+// so place its messages in other partitions than the attempt that nobody has seen.
+//
 // Brokers must be of Kafka 2.5 or later.
 type Sink struct {
 	name string
@@ -106,6 +112,7 @@ type Sink struct {
 	broken     bool             // what became of a transaction is not known: fence again
 	addrs      map[int8]string  // coordinators, by kind
 	counts     map[string]int32 // partitions of the topics
+	countedAt  time.Time        // zero: not, or they are in doubt
 }
 
 // NewSink makes a sink with a name that is its own in the job: the same one in
@@ -249,6 +256,7 @@ func (s *Sink) Fence(ctx context.Context, f sink.Fence) error {
 // learn finds out how many partitions the topics have.
 func (s *Sink) learn(ctx context.Context) error {
 	r := s.cluster.retrier()
+	now := s.cfg.clock.Now()
 	for {
 		counts := map[string]int32{}
 		m, err := s.cluster.metadata(ctx)
@@ -262,7 +270,9 @@ func (s *Sink) learn(ctx context.Context) error {
 				counts[t.Name] = int32(len(t.Partitions))
 			}
 			if err == nil {
-				s.counts = counts
+				s.mu.Lock()
+				s.counts, s.countedAt = counts, now
+				s.mu.Unlock()
 				return nil
 			}
 		}
@@ -270,6 +280,25 @@ func (s *Sink) learn(ctx context.Context) error {
 			return r.wrap(err, "%v: look for the topics", s)
 		}
 	}
+}
+
+// countAnew puts the partitions in doubt.
+func (s *Sink) countAnew() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.countedAt = time.Time{}
+}
+
+// recount is learn, if what it learned is old: a topic may get partitions while the job
+// runs. A transaction has one answer from begin to end.
+func (s *Sink) recount(ctx context.Context) error {
+	s.mu.Lock()
+	at := s.countedAt
+	s.mu.Unlock()
+	if !at.IsZero() && s.cfg.clock.Now().Sub(at) < countsFor || sabotage.On("partitions-counted-once") {
+		return nil
+	}
+	return s.learn(ctx)
 }
 
 // Memory implements sink.Unit. It waits for transactions that are still open: what
@@ -356,6 +385,9 @@ func (s *Sink) Begin(ctx context.Context, epoch uint64) (sink.Tx, error) {
 	}
 	if s.tx != nil && !s.tx.over && s.tx.generation == s.generation {
 		return nil, fmt.Errorf("%v: begin of epoch %d while epoch %d is open: %w", s, epoch, s.tx.epoch, sink.ErrMisuse)
+	}
+	if err := s.recount(ctx); err != nil {
+		return nil, err
 	}
 	s.tx = &transaction{s: s, epoch: epoch, generation: s.generation, parts: map[wire.TopicPartition]*produced{}}
 	return s.tx, nil

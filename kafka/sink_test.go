@@ -289,7 +289,7 @@ func TestSinkGivesUp(t *testing.T) {
 		says      []string
 	}{
 		{0, 6, []string{"write", "bytes to out-0", "tried"}},
-		{0, 10, []string{"ProduceBatchBytes (524288)", "max.message.bytes"}},
+		{0, 10, []string{"the message of partition 0, row 0, of about 65 bytes, without a key", `topic "out"`, "max.message.bytes"}},
 		{24, 15, []string{"begin to write to out-0"}},
 		{25, 51, []string{"begin to write the memory"}},
 		{28, 15, []string{"write the memory"}},

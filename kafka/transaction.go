@@ -35,6 +35,7 @@ type produced struct {
 	mu    sync.Mutex
 	added bool // to the transaction
 	b     batch.Builder
+	first origin // of the batch
 }
 
 // alive says what is wrong with using the transaction now.
@@ -73,7 +74,7 @@ func (x *transaction) Write(ctx context.Context, p sink.Part, rows sink.Rows) er
 		if m.Key != nil {
 			at.Partition = int32(place.Partition(view(m.Key)))
 		}
-		return x.add(ctx, at, m)
+		return x.add(ctx, at, m, p.Index, i-1)
 	})
 }
 
@@ -90,7 +91,7 @@ func (x *transaction) part(at wire.TopicPartition) *produced {
 }
 
 // add adds a message to its partition's batch, which is sent when it is full.
-func (x *transaction) add(ctx context.Context, at wire.TopicPartition, m Message) error {
+func (x *transaction) add(ctx context.Context, at wire.TopicPartition, m Message, part, row int) error {
 	p := x.part(at)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,11 +99,13 @@ func (x *transaction) add(ctx context.Context, at wire.TopicPartition, m Message
 	if m.Time.IsZero() {
 		t = clock.System().Now().UnixMilli()
 	}
-	size := len(m.Key) + len(m.Value) + 64
-	if p.b.Len() > 0 && p.b.Size()+size > x.s.cfg.batchBytes {
+	if p.b.Len() > 0 && p.b.Size()+m.takes() > x.s.cfg.batchBytes {
 		if err := x.send(ctx, at, p); err != nil {
 			return err
 		}
+	}
+	if p.b.Len() == 0 {
+		p.first = originOf(part, row, &m)
 	}
 	p.b.Add(t, m.Key, m.Value, keyValues(m.Headers))
 	return nil
@@ -133,7 +136,7 @@ func (x *transaction) send(ctx context.Context, at wire.TopicPartition, p *produ
 	if err != nil {
 		return fmt.Errorf("%v: compress: %w", s, err)
 	}
-	if err := x.produce(ctx, at, data); err != nil {
+	if err := x.produce(ctx, at, p, data); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -150,7 +153,7 @@ func nextSequence(first int32, n int) int32 {
 
 // produce writes one batch, again and again with the same sequence until the
 // leader has it.
-func (x *transaction) produce(ctx context.Context, at wire.TopicPartition, data []byte) error {
+func (x *transaction) produce(ctx context.Context, at wire.TopicPartition, p *produced, data []byte) error {
 	s := x.s
 	r := s.cluster.retrier()
 	doing := func() string { return fmt.Sprintf("%v: write %d bytes to %v", s, len(data), TopicPartition(at)) }
@@ -167,8 +170,11 @@ func (x *transaction) produce(ctx context.Context, at wire.TopicPartition, data 
 		case fenced(err):
 			s.lost()
 			return fmt.Errorf("%s: %w: %w", doing(), sink.ErrFenced, err)
-		case errors.Is(err, wire.MessageTooLarge), errors.Is(err, wire.BatchTooLarge):
-			return r.wrap(fmt.Errorf("%w: lower ProduceBatchBytes (%d) or raise the topic's max.message.bytes", err, s.cfg.batchBytes), "%s", doing())
+		case errors.Is(err, wire.UnknownTopic):
+			s.countAnew() // by the next transaction
+		}
+		if large := tooLargeFor(err, at, p, s.cfg.batchBytes); large != nil {
+			return r.wrap(large, "%s", doing())
 		}
 		if !r.again(ctx, err) {
 			s.lost() // it may be there, or come yet: the sequence is not known
