@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/statemill/statemill/dstream"
+	"github.com/statemill/statemill/kafka/internal/batch"
 )
 
 func letterOf(r Record, operator string, err error) dstream.Letter[Record] {
@@ -18,15 +19,16 @@ func letterOf(r Record, operator string, err error) dstream.Letter[Record] {
 }
 
 // The message is the record as it was, with its origin and the error behind its own
-// headers; equal letters give equal rows.
+// headers, and the time of the batch: a broker would refuse a record's time that lies days
+// ahead, for ever. Equal letters give equal rows.
 func TestDeadLetterMessage(t *testing.T) {
 	r := Record{Topic: "in", Partition: 3, Offset: 42, Key: []byte("k"), Value: nil, Headers: []Header{{"own", []byte("x")}}, Time: time.UnixMilli(5).UTC()}
 	l := letterOf(r, "parse", errors.New("no number"))
 	m, err := DeadLetterMessage(l)
 	require.NoError(t, err)
-	require.Equal(t, Message{Key: []byte("k"), Time: time.UnixMilli(5).UTC(), Headers: []Header{
+	require.Equal(t, Message{Key: []byte("k"), Time: time.Unix(20, 0), Headers: []Header{
 		{"own", []byte("x")}, {HeaderTopic, []byte("in")}, {HeaderPartition, []byte("3")}, {HeaderOffset, []byte("42")},
-		{HeaderBatchTime, []byte("1970-01-01T00:00:20Z")}, {HeaderOperator, []byte("parse")}, {HeaderError, []byte("no number")},
+		{HeaderTimestamp, []byte("1970-01-01T00:00:00.005Z")}, {HeaderBatchTime, []byte("1970-01-01T00:00:20Z")}, {HeaderOperator, []byte("parse")}, {HeaderError, []byte("no number")},
 	}}, m)
 	door := DeadLetters(NewSink("s", Brokers("x:1")), "dead")
 	require.Equal(t, "dead", door.Target)
@@ -37,21 +39,46 @@ func TestDeadLetterMessage(t *testing.T) {
 	require.Equal(t, one, two)
 }
 
-// A record without a time does not get that of the run, and texts of any length and
-// bytes are taken.
+// No record gets the time of the run, whatever its own, and texts of any length and bytes
+// are taken.
 func TestDeadLetterOfAnyRecord(t *testing.T) {
-	m, err := DeadLetterMessage(letterOf(Record{}, "", nil))
+	for _, at := range []time.Time{{}, time.Unix(-9, 0), time.Unix(1<<40, 0)} {
+		m, err := DeadLetterMessage(letterOf(Record{Time: at}, "", errors.New("\xff"+strings.Repeat("é", longestError))))
+		require.NoError(t, err)
+		require.Equal(t, time.Unix(20, 0), m.Time)
+		_, err = appendMessage(nil, m)
+		require.NoError(t, err)
+		text := m.Headers[len(m.Headers)-1].Value
+		require.True(t, utf8.Valid(text))
+		require.LessOrEqual(t, len(text), longestError+8)
+		require.True(t, strings.HasSuffix(string(text), "é …"))
+	}
+	early := letterOf(Record{}, "", nil)
+	early.Batch.Time = time.Unix(-9, 0)
+	m, err := DeadLetterMessage(early)
 	require.NoError(t, err)
 	require.Equal(t, int64(0), m.Time.UnixMilli())
 	require.False(t, m.Time.IsZero())
-	m, err = DeadLetterMessage(letterOf(Record{Time: time.Unix(-9, 0)}, "", errors.New("\xff"+strings.Repeat("é", longestError))))
-	require.NoError(t, err)
-	_, err = appendMessage(nil, m)
-	require.NoError(t, err)
-	text := m.Headers[5].Value
-	require.True(t, utf8.Valid(text))
-	require.LessOrEqual(t, len(text), longestError+8)
-	require.True(t, strings.HasSuffix(string(text), "é …"))
+}
+
+// The error's text makes room for a large record: what a broker takes by default is not
+// exceeded by what a letter adds.
+func TestLargeDeadLetter(t *testing.T) {
+	const limit = 1048588 // max.message.bytes by default
+	for _, size := range []int{0, 1<<20 - 6<<10, 1<<20 - 3<<10, 1<<20 - 1<<10, 1 << 20} {
+		m, err := DeadLetterMessage(letterOf(Record{Topic: "in", Value: make([]byte, size)}, "parse", errors.New(strings.Repeat("x", 10<<10))))
+		require.NoError(t, err)
+		var b batch.Builder
+		b.Add(0, m.Key, m.Value, keyValues(m.Headers))
+		text := len(m.Headers[len(m.Headers)-1].Value)
+		require.GreaterOrEqual(t, text, shortestError)
+		if size == 0 {
+			require.Greater(t, text, longestError)
+		}
+		if size <= 1<<20-1<<10 {
+			require.LessOrEqual(t, b.Size(), limit, "a record of %d bytes", size)
+		}
+	}
 }
 
 // A letter without a record says what is known: the place, or the key of a call that
