@@ -48,6 +48,10 @@ type Env struct {
 	// Alive tells whether a process of this machine lives; nil means that it
 	// cannot be known.
 	Alive func(pid int) bool
+	// Resolve gives a path of FS without symbolic links, as filepath.EvalSymlinks
+	// does, so that fork knows where its new folder lies; nil means that there are
+	// none.
+	Resolve func(path string) (string, error)
 	// Replay computes an epoch again with a job; nil means that the program has
 	// no job, and so no command replay.
 	Replay ReplayFunc

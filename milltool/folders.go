@@ -50,11 +50,27 @@ func (c *call) fresh(newDir, dir string) (vfs.Store, error) {
 		if info, err := c.env.FS.Stat(newDir); err == nil && !info.Dir {
 			return nil, fmt.Errorf("%s is a file: give a new folder", newDir)
 		}
-		if dir != "" && within(newDir, dir) {
+		if dir != "" && within(c.resolved(newDir), c.resolved(dir)) {
 			return nil, fmt.Errorf("%s lies in %s, where only the files of that root belong: give a folder beside it", newDir, dir)
 		}
 	}
 	return c.open(newDir)
+}
+
+// resolved is a path without links: of one that is not there yet, its folders are.
+func (c *call) resolved(path string) string {
+	path, err := filepath.Abs(path)
+	if err != nil || c.env.Resolve == nil {
+		return path
+	}
+	for at, rest := path, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
+		if real, err := c.env.Resolve(at); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if filepath.Dir(at) == at {
+			return path
+		}
+	}
 }
 
 // within reports whether a path lies below a folder, as far as their names tell.

@@ -25,7 +25,7 @@ func System() Env {
 		Now:   func() int64 { return clock.System().Now().UnixNano() },
 		Wait:  wait,
 		ID:    rand.Text,
-		Alive: alive,
+		Alive: alive, Resolve: filepath.EvalSymlinks,
 	}
 }
 

@@ -180,3 +180,26 @@ func TestOutputThatFails(t *testing.T) {
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space") }
+
+// TestForkThroughALink: a link does not lead a fork into the root that it copies.
+func TestForkThroughALink(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "wc")
+	store, err := vfs.NewDir(vfs.Disk(), dir, "job")
+	require.NoError(t, err)
+	fixedRoot(t, store)
+	if err := os.Symlink(dir, filepath.Join(top, "l")); err != nil {
+		t.Skip(err) // a system that lets not everybody make links
+	}
+	require.NoError(t, os.Symlink(filepath.Join(dir, "state"), filepath.Join(top, "s")))
+	before := objects(t, store)
+	env := Env{FS: vfs.Disk(), Resolve: System().Resolve}
+	for _, args := range [][2]string{{dir, "l/inner"}, {dir, "l/a/b"}, {dir, "s/inner"}, {dir, "s/9"}, {filepath.Join(top, "l"), "wc/inner"}, {dir, "wc/inner"}} {
+		_, errs, code := runEnv(t, env, "fork", args[0], filepath.Join(top, args[1]))
+		require.Equal(t, ExitFailure, code, args)
+		require.Contains(t, errs, "where only the files of that root belong", args)
+	}
+	require.Equal(t, before, objects(t, store))
+	_, errs, code := runEnv(t, env, "fork", filepath.Join(top, "l"), filepath.Join(top, "new"))
+	require.Equal(t, ExitOK, code, errs)
+}
