@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"reflect"
 	"slices"
 	"time"
@@ -129,7 +130,7 @@ func (c *call) replay(ctx context.Context, n uint64, limit int) error {
 	outputs := newOutputs(limit)
 	err = c.env.Replay(ctx, Replay{Store: o, Interval: time.Duration(meta.Interval), Output: outputs.take})
 	if o.commit == nil {
-		return errors.Join(fmt.Errorf("epoch %d did not come out", n), err)
+		return &replayError{dir, n, err}
 	}
 	r := replayResult{Version: n, Time: stamp(committed.Time), Same: true}
 	if r.Outputs, err = outputs.list(); err != nil {
@@ -150,6 +151,39 @@ func (c *call) replay(ctx context.Context, n uint64, limit int) error {
 		return errFound
 	}
 	return nil
+}
+
+// replayError says that an epoch was not computed again.
+type replayError struct {
+	dir   string
+	epoch uint64
+	err   error
+}
+
+// Error names the epoch and what the job met.
+func (e *replayError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("epoch %d did not come out", e.epoch)
+	}
+	return fmt.Sprintf("epoch %d did not come out\n%v", e.epoch, e.err)
+}
+
+// Unwrap gives what the job met.
+func (e *replayError) Unwrap() error { return e.err }
+
+// input names the file of a source that is not there; "", if it is none of a source.
+func (e *replayError) input() string {
+	var at *fs.PathError
+	if !errors.As(e.err, &at) || !errors.Is(at.Err, fs.ErrNotExist) || within(at.Path, e.dir) {
+		return ""
+	}
+	if _, ok := documentNumber(at.Path); ok {
+		return ""
+	}
+	if _, ok := checkpoint.ParseStateName(at.Path); ok {
+		return ""
+	}
+	return at.Path
 }
 
 // compareReplay holds an operator of the committed version against what came

@@ -166,6 +166,13 @@ func TestReplayRefuses(t *testing.T) {
 	require.Equal(t, ExitFailure, code)
 	require.Contains(t, errs, "no such luck")
 	require.Contains(t, errs, "epoch 2 did not come out")
+	// So does one whose input is gone: no file of the root is meant.
+	empty, printed := vfs.NewMem(), 0
+	env.Replay = ReplayJob(wordJob(empty, 1, &printed), dstream.WithMaxRecordsPerBatch(5))
+	_, errs, code = runEnv(t, env, "replay", "ckpt", "2")
+	require.Equal(t, ExitFailure, code)
+	require.Contains(t, errs, "the input poem.txt is gone")
+	require.NotContains(t, errs, "a file that a commit names")
 	// A change is nothing that a job computes, and from below F nothing begins.
 	fixed := vfs.NewObjects()
 	fixedRoot(t, fixed)

@@ -160,7 +160,10 @@ func fits(commit *checkpoint.Commit, op *checkpoint.Operator) error {
 // nextStep says what to do about an error whose text does not say it.
 func nextStep(err error) string {
 	var newest *newestError
+	var replay *replayError
 	switch {
+	case errors.As(err, &replay) && replay.input() != "":
+		return fmt.Sprintf("the input %s is gone: an epoch can be computed again as long as its sources have the records that it read", replay.input())
 	case errors.As(err, &newest):
 		return newest.nextStep()
 	case errors.Is(err, errNoRoot):
