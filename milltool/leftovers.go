@@ -2,6 +2,7 @@ package milltool
 
 import (
 	"context"
+	"path"
 	"slices"
 	"strings"
 
@@ -9,8 +10,20 @@ import (
 	"github.com/statemill/statemill/checkpoint/statefile"
 )
 
+// mostNotes is how many files of one folder are told one by one, if the same is to be
+// said of each.
+const mostNotes = 3
+
+// folded is the files of one folder of which the same is to be said.
+type folded struct {
+	folder, text string
+	names        []string
+	first, last  uint64
+}
+
 // leftovers lists the files that no version consists of.
 func (r *verifier) leftovers(ctx context.Context) error {
+	var notes []*folded
 	for _, o := range r.listed {
 		if r.named[o.Name] {
 			continue
@@ -20,8 +33,20 @@ func (r *verifier) leftovers(ctx context.Context) error {
 			continue
 		}
 		if text := r.leftover(o.Name); text != "" {
-			r.found(note, o.Name, "%s", text)
+			notes = fold(notes, o.Name, text)
 		}
+	}
+	for _, f := range notes {
+		if len(f.names) > mostNotes {
+			r.found(note, f.folder, "%d files of versions %d to %d: %s", len(f.names), f.first, f.last, f.text)
+			continue
+		}
+		for _, name := range f.names {
+			r.found(note, name, "%s", f.text)
+		}
+	}
+	if err := r.oddFolders(); err != nil {
+		return err
 	}
 	temps, err := r.store.Leftovers(ctx, "")
 	if err != nil {
@@ -33,11 +58,45 @@ func (r *verifier) leftovers(ctx context.Context) error {
 	return nil
 }
 
-const noCommit = "not compared: the commit of its epoch is missing"
+// fold adds a file to those of its folder of which the same is to be said. Files without
+// a version stay alone.
+func fold(notes []*folded, name, text string) []*folded {
+	n, ok := fileVersion(name)
+	folder := path.Dir(name) + "/"
+	if ok {
+		for _, f := range slices.Backward(notes) {
+			if f.folder == folder && f.text == text {
+				f.names = append(f.names, name)
+				f.first, f.last = min(f.first, n), max(f.last, n)
+				return notes
+			}
+		}
+	} else {
+		folder = "" // nobody's
+	}
+	return append(notes, &folded{folder: folder, text: text, names: []string{name}, first: n, last: n})
+}
 
-// uncommitted reports whether a version that must be kept has no commit.
-func (r *verifier) uncommitted(n uint64) bool {
-	return n >= r.oldest && n <= r.newest && !slices.Contains(r.kept, n)
+// fileVersion gives the version in the name of a file of versions.
+func fileVersion(name string) (uint64, bool) {
+	if s, ok := checkpoint.ParseStateName(name); ok {
+		return s.Version, true
+	}
+	n, ok := documentNumber(name)
+	return n, ok && (strings.HasPrefix(name, "offsets/") || strings.HasPrefix(name, "commits/"))
+}
+
+// uncommitted says of a version that must be kept why its commit does not tell which
+// files are its own; nothing, if it does.
+func (r *verifier) uncommitted(n uint64) string {
+	switch {
+	case n < r.oldest || n > r.newest:
+	case !slices.Contains(r.kept, n):
+		return "not compared: the commit of its epoch is missing"
+	case r.blind[n]:
+		return "not compared: the commit of its epoch cannot be read"
+	}
+	return ""
 }
 
 // leftover says what a file is that no commit names; nothing, if all is well.
@@ -54,6 +113,9 @@ func (r *verifier) leftover(name string) string {
 			if n == 1 {
 				return "" // the root's first, which has its id
 			}
+			if len(r.blind) > 0 || r.unread {
+				return "no commit that can be read names it"
+			}
 			return "no commit names it: it is not in force"
 		case n == r.newest+1 && folder == "offsets":
 			return "the plan of the epoch that is under way or pending"
@@ -61,8 +123,8 @@ func (r *verifier) leftover(name string) string {
 			return "not compared: the newest commit cannot be read"
 		case n > r.newest:
 			return "it was made while verify ran"
-		case r.uncommitted(n):
-			return noCommit
+		case r.uncommitted(n) != "":
+			return r.uncommitted(n)
 		}
 		return "below the oldest version that is kept"
 	}
@@ -76,8 +138,8 @@ func (r *verifier) leftover(name string) string {
 		return "below the oldest version that is kept"
 	case s.Version > r.newest:
 		return "of an epoch that is under way or pending"
-	case r.uncommitted(s.Version):
-		return noCommit
+	case r.uncommitted(s.Version) != "":
+		return r.uncommitted(s.Version)
 	case s.Kind == statefile.Snapshot:
 		return "a snapshot of an operator or layout that its version does not have"
 	}

@@ -46,7 +46,8 @@ func verifyCommand() command {
 		short: "check every document and state file of the versions that are kept",
 		long: `Reads every document and every state file that the kept versions consist of and checks sums, chains, gaps, the number
 of keys of each version, that every key and state can be read and lies in its partition, and that every snapshot holds what
-base and deltas give. Files that no commit names are listed as notes: what a killed run left behind, and what comes next.
+base and deltas give. Files that no commit names are listed as notes: what a killed run left behind, and what comes next;
+of more than three in a folder their number is told. Folders that a root does not have are told too.
 Damage is exit code 1. One partition at a time is held in memory.`,
 		json: "one line a finding, then the verdict",
 		bind: func(c *call, _ *flag.FlagSet) func(context.Context) error { return c.verify },
@@ -59,6 +60,9 @@ func (c *call) verify(ctx context.Context) error {
 		return err
 	}
 	r := newVerifier(store)
+	if c.env.Open == nil {
+		r.folders = func() ([]string, error) { return foldersBelow(c.env.FS, c.args[0]) }
+	}
 	if err := r.run(ctx, c.args[0]); err != nil {
 		return err
 	}
@@ -123,6 +127,10 @@ type verifier struct {
 	oldest, newest uint64          // 0: nothing can be said of versions
 	kept           []uint64        // the versions between them that have a commit
 	unread         bool            // there is a newer commit, which cannot be read
+	blind          map[uint64]bool // kept versions whose commit cannot be read
+
+	// folders lists the folders of the root; nil, where it is none of a file system.
+	folders func() ([]string, error)
 
 	findings []finding
 	files    int
@@ -131,7 +139,7 @@ type verifier struct {
 }
 
 func newVerifier(store vfs.Store) *verifier {
-	return &verifier{store: store, root: checkpoint.OpenRoot(store), named: map[string]bool{}}
+	return &verifier{store: store, root: checkpoint.OpenRoot(store), named: map[string]bool{}, blind: map[uint64]bool{}}
 }
 
 func (r *verifier) found(level, file, format string, args ...any) {

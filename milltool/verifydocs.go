@@ -87,6 +87,7 @@ func (r *verifier) document(ctx context.Context, name string, n uint64) error {
 func (r *verifier) version(ctx context.Context, n uint64) error {
 	commit, err := r.root.Commit(ctx, n)
 	if err != nil {
+		r.blind[n] = true
 		return r.missing(ctx, checkpoint.CommitName(n), n, err)
 	}
 	r.named[checkpoint.CommitName(n)] = true
