@@ -140,7 +140,8 @@ func SnapshotEvery(n int) CheckpointOption {
 }
 
 // SnapshotBySize says whether a snapshot is also due when the deltas since the
-// last one are larger than it. Default true.
+// last one are larger than it, and than 4 MiB (a small state is not written again
+// and again). Default true.
 func SnapshotBySize(on bool) CheckpointOption {
 	return func(k *checkpointConfig) error { k.opts.NoSnapshotBySize = !on; return nil }
 }

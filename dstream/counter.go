@@ -25,9 +25,13 @@ import (
 //
 // Limits: Add cannot know for which attempt a goroutine works that the user's
 // function has started itself: such an addition counts for the running epoch, even
-// if the attempt fails. An epoch that recovery finds in an exactly-once sink
-// and commits without computing it adds nothing. Functions of a shuffle that the
-// body of a ForeachRDD makes itself count in each of its attempts.
+// if the attempt fails. Functions of a shuffle that the body of a ForeachRDD makes
+// itself count in each of its attempts. And one case of recovery loses what was
+// counted: a program that dies after all exactly-once sinks of the job have an epoch
+// and before the checkpoint has its commit. The next run commits that epoch as it was
+// written, without computing it (a notice of kind checkpoint.NoticeAdopted tells), so
+// it adds nothing: the total lacks that epoch, and nothing else. Without exactly-once
+// sinks this does not happen. A number that must be exact belongs into a state.
 type Counter struct {
 	name string
 	of   *counting

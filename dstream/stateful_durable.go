@@ -136,8 +136,8 @@ func (o *statefulOp[K, V, S, M]) convert(steps []codec.Migration, today codec.Co
 var errNoMigration = errors.New("there are none: give the steps by dstream.WithMigration")
 
 // errLayout: a pending epoch is to be finished in a layout that only the older
-// program knows.
-var errLayout = errors.New("the pending epoch must be finished with the old number of partitions, which the program's own partitioner does not have: start the program that planned it once")
+// program knows: where its function places new keys cannot be found out.
+var errLayout = errors.New("an epoch is planned and not committed, and must be finished in the old layout first, in which only the old program can place keys")
 
 // layout gives the spec another number of partitions than it asks for, for the
 // epoch that is pending when the number changes.
@@ -154,7 +154,8 @@ func (o *statefulOp[K, V, S, M]) layout(spec StateSpec[K, V, S, M], partitions i
 			return spec.Partitioner(q), nil
 		}
 	}
-	return spec, fmt.Errorf("%w (%s, %d in the checkpoint)", errLayout, p, partitions)
+	return spec, fmt.Errorf("%w: the checkpoint has %d partitions, the program gives %s: start once with the partitioner of %d partitions that the program had before, stop it after a batch, and then start this one",
+		errLayout, partitions, p, partitions)
 }
 
 func (o *statefulOp[K, V, S, M]) attach(d *durable, op checkpoint.Operator, c checkpoint.Change) error {
