@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -81,6 +82,22 @@ func TestNoKafka(t *testing.T) {
 			require.True(t, e.Permanent(), "a start is not tried for ever")
 			require.NoError(t, s.Close())
 		})
+	}
+}
+
+// TestListenerWantsOther: what a listener does that wants SASL, or speaks no TLS, is told
+// with what may be the matter.
+func TestListenerWantsOther(t *testing.T) {
+	b := newFake(t)
+	b.log("t", 0)
+	b.faults(3, 0, "close", 1000) // a broker that wants SASL answers for the versions alone
+	err := made(b, RetryFor(0)).Open(t.Context(), nil)
+	require.ErrorContains(t, err, "does its listener want TLS or SASL?")
+	require.ErrorIs(t, err, io.EOF)
+	for _, plain := range []string{server(t, func(c net.Conn) { io.Copy(io.Discard, c) }), server(t, func(c net.Conn) {})} {
+		err = NewSource(Brokers(plain), Topics("t"), TLS(&tls.Config{}), RetryFor(0), RequestTimeout(50*time.Millisecond)).Open(t.Context(), nil)
+		require.ErrorContains(t, err, "broker "+plain+": TLS handshake: ")
+		require.ErrorContains(t, err, "does this listener speak TLS?")
 	}
 }
 

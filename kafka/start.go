@@ -28,13 +28,22 @@ func FromEarliest() SourceOption { return startAt(wire.Earliest) }
 func FromLatest() SourceOption { return startAt(wire.Latest) }
 
 // FromTime starts a first run at the first record of each partition whose time is t or
-// later; at the end where there is none.
+// later; at the end where there is none. Times from before 1970 are as 1970; one that is
+// too far ahead for Kafka's 64 bits of milliseconds is a fault.
 func FromTime(t time.Time) SourceOption {
+	if s := t.Unix(); s < 0 {
+		return startAt(0)
+	} else if s >= math.MaxInt64/1000 {
+		return sourceOption(func(c *config) {
+			c.fault("FromTime: the time, %d seconds after 1970, is beyond what Kafka can ask for: use FromLatest", s)
+			c.given++
+		})
+	}
 	ms := t.UnixMilli()
-	if t.Nanosecond()%int(time.Millisecond) != 0 && ms < math.MaxInt64 {
+	if t.Nanosecond()%int(time.Millisecond) != 0 {
 		ms++ // Kafka's times are whole ones
 	}
-	return startAt(max(0, ms))
+	return startAt(ms)
 }
 
 // FromOffsets starts a first run at the given offsets. Partitions that are not

@@ -205,6 +205,7 @@ func TestSubscriptionFaults(t *testing.T) {
 		"b-1 is named twice":                    {Partitions(TopicPartition{"b", 1}, TopicPartition{"b", 1})},
 		"no partition b--1":                     {Partitions(TopicPartition{"b", -1})},
 		"RefreshEvery is -1ns":                  {Topics("a"), RefreshEvery(-1)},
+		"beyond what Kafka can ask for":         {Topics("a"), FromTime(time.Unix(1<<62, 0))},
 		"given 2 times":                         {Topics("a"), FromTime(time.Unix(1, 0)), FromLatest()},
 		"partition b-2 is of a topic":           {Partitions(TopicPartition{"b", 1}), FromOffsets(map[TopicPartition]int64{{"b", 2}: 1})},
 		"ReadAhead is -1":                       {Topics("a"), ReadAhead(-1)},

@@ -61,7 +61,7 @@ func Dial(ctx context.Context, d *kafkago.Dialer, addr, clientID string, timeout
 	inner := *d
 	inner.ClientID, inner.TLS = clientID, nil
 	inner.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dialNet(ctx, d, network, address)
+		conn, err := dialNet(ctx, d, network, address, &c.doing)
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +82,7 @@ func Dial(ctx context.Context, d *kafkago.Dialer, addr, clientID string, timeout
 		}
 		return nil, c.ended(ctx, err)
 	}
-	c.owner = owner
+	c.owner, c.doing = owner, ""
 	if err := c.learn(ctx); err != nil {
 		c.Close()
 		return nil, err
@@ -92,7 +92,7 @@ func Dial(ctx context.Context, d *kafkago.Dialer, addr, clientID string, timeout
 
 // dialNet opens the connection with the user's dialer, and does the TLS handshake
 // here, so that the bytes that kafka-go would send can be sent by us.
-func dialNet(ctx context.Context, d *kafkago.Dialer, network, address string) (net.Conn, error) {
+func dialNet(ctx context.Context, d *kafkago.Dialer, network, address string, doing *string) (net.Conn, error) {
 	dial := d.DialFunc
 	if dial == nil {
 		dial = (&net.Dialer{LocalAddr: d.LocalAddr, FallbackDelay: d.FallbackDelay, KeepAlive: d.KeepAlive}).DialContext
@@ -109,12 +109,17 @@ func dialNet(ctx context.Context, d *kafkago.Dialer, network, address string) (n
 		}
 	}
 	secure := tls.Client(conn, config)
+	*doing = handshake
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("TLS handshake: %w", err)
+		return nil, err
 	}
+	*doing = ""
 	return secure, nil
 }
+
+// handshake is what is done before Kafka's own requests, where that is wanted.
+const handshake = "TLS handshake"
 
 // silence is a broker that says nothing.
 type silence struct {
@@ -139,10 +144,26 @@ func (c *Conn) ended(ctx context.Context, err error) error {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		err = &silence{c.addr, c.timeout}
 	}
-	if c.doing != "" {
+	// A listener that expects something else answers nothing, or hangs up.
+	switch {
+	case c.doing == handshake && (errors.As(err, &timeout) && timeout.Timeout() || hungUp(err)):
+		return fmt.Errorf("broker %s: %s: %w: does this listener speak TLS?", c.addr, c.doing, err)
+	case c.doing != "" && c.last == firstAsked && hungUp(err):
+		return fmt.Errorf("broker %s: %s: %w: the broker closed the connection: does its listener want TLS or SASL?", c.addr, c.doing, err)
+	case c.doing != "":
 		return fmt.Errorf("broker %s: %s: %w", c.addr, c.doing, err)
 	}
 	return fmt.Errorf("broker %s: %w", c.addr, err)
+}
+
+// firstAsked is the correlation id of the first request after that for the versions, at
+// which a broker that wants SASL hangs up.
+const firstAsked = 2
+
+// hungUp says that the other side ended the connection.
+func hungUp(err error) bool {
+	var op *net.OpError // a reset
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &op) && op.Op == "read" && !op.Timeout()
 }
 
 // Addr is the broker's address.
