@@ -9,11 +9,14 @@ BENCH       ?= all
 ARGS        ?=
 ROUNDS      ?= 10
 HISTORIES   ?= 80s
+SOAK_TIMEOUT ?= 70m
+LONG         = $(if $(filter file,$(origin HISTORIES)),10m,$(HISTORIES))
 LEADERS     ?= TestLeader|TestHistories$$
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MODULES     := . bench test/sql
+comma       := ,
 
-.PHONY: help run test race crash test-kafka test-kafka3 test-sql fuzz lint bench cover golden soak sabotage ci
+.PHONY: help run test race crash test-kafka test-kafka3 test-sql fuzz lint bench bench-kafka cover golden soak sabotage ci
 
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -42,12 +45,12 @@ test-kafka3: ## three real brokers: leaders are killed in mid-batch, and random 
 test-sql: ## the SQL sink on SQLite and on a PostgreSQL of the system's packages, started and stopped here
 	@cd test/sql && ./postgres.sh $(GO) test -count=1 -v -timeout 15m ./... $(ARGS)
 
-soak: ## what takes long: 50 rounds of kill -9, the protocol and the Kafka sink in their greatest bounds, random histories for 10 minutes each
+soak: ## what takes long: 50 rounds of kill -9, the protocol and the Kafka sink in their greatest bounds, random histories for HISTORIES (10m here) each, in SOAK_TIMEOUT (70m)
 	@$(MAKE) --no-print-directory crash ROUNDS=50
 	@$(GO) test ./internal/protocol -run TestModelBig -count=1 -v -timeout 120m -soak
 	@STATEMILL_SOAK_SAGAS=10m $(GO) test ./test/metamorphic -run TestSagas -count=1 -v -timeout 30m
-	@STATEMILL_SOAK=1 KAFKA_TIMEOUT=70m $(MAKE) --no-print-directory test-kafka HISTORIES=10m ARGS="-timeout 60m"
-	@KAFKA_TIMEOUT=40m $(MAKE) --no-print-directory test-kafka3 HISTORIES=10m ARGS="-timeout 30m"
+	@STATEMILL_SOAK=1 KAFKA_TIMEOUT=$(SOAK_TIMEOUT) $(MAKE) --no-print-directory test-kafka HISTORIES=$(LONG) ARGS="-timeout $(SOAK_TIMEOUT)"
+	@KAFKA_TIMEOUT=$(SOAK_TIMEOUT) $(MAKE) --no-print-directory test-kafka3 HISTORIES=$(LONG) ARGS="-timeout $(SOAK_TIMEOUT)"
 	@STATEMILL_SOAK=1 $(MAKE) --no-print-directory test-sql
 
 fuzz: ## every Fuzz target of every package for FUZZTIME (default 5s) each
@@ -74,6 +77,9 @@ lint: ## gofmt, vet (with all build tags), staticcheck, tidy modules, the rules 
 
 bench: ## the speed targets as one JSON line each (BENCH=statemap_update_1m for one of them, BENCH=list for the names)
 	@cd bench && $(GO) run . -bench '$(BENCH)' $(ARGS)
+
+bench-kafka: ## the benchmarks of Kafka (BENCH=kafka_fetch for one of them) with a real Apache Kafka, started and stopped here
+	@test/kafka/broker/with.sh $(MAKE) --no-print-directory bench BENCH='$(if $(filter all,$(BENCH)),kafka_fetch$(comma)kafka_count$(comma)kafka_backlog,$(BENCH))'
 
 cover: ## statement coverage of each package by its own tests, and the total over all tests
 	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \

@@ -20,6 +20,8 @@
 //
 //	test/kafka/broker/with.sh make bench BENCH=kafka_fetch
 //
+// which is what make bench-kafka does for all of them, or for one of BENCH.
+//
 // The topic is made and filled once for all processes of a benchmark and deleted at the end. All sides are judged on CPU
 // time; at most 4 processes of 5 runs are made, whatever the flags say. kafka_fetch makes each client read the whole
 // topic from connecting to closing. kafka_count divides the whole job by the sum of its parts, fetching and decoding the
