@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/statemill/statemill/internal/protocol"
+	"github.com/statemill/statemill/sink"
 )
 
 // done tells the machine a result and goes on.
@@ -178,7 +179,11 @@ func (s *Session) why(a protocol.Action) error {
 	case protocol.MemoryBelow:
 		return memory("the sink's data was restored from an older copy: restore the newer one, or fork the root so that its sinks start anew")
 	case protocol.MemoryMissing:
-		return memory("the sink forgot it (Kafka forgets group offsets after its retention, 7 days without members), or its data is gone: restore it, or fork the root so that its sinks start anew")
+		at := ""
+		if r, ok := s.cfg.Sinks[a.Sink].(sink.Remembering); ok {
+			at = " (" + r.MemoryAt() + ")"
+		}
+		return memory("the sink forgot it, or its data is gone" + at + ": restore it, or fork the root so that its sinks start anew")
 	case protocol.MemoryDiffers:
 		return memory("both have the epoch, but not the same content: root and sink are of different histories: restore one of them, or fork the root")
 	case protocol.MemoryMoved:

@@ -84,10 +84,12 @@ func Compress(name string) SinkOption {
 //
 // Its transactional id is "statemill." with the id of the checkpoint root and the
 // sink's name, and so is the name of the consumer group under which it remembers
-// its last epoch, as an offset with a text, in the same transaction. Kafka forgets
-// the offsets of a group without members after offsets.retention.minutes (7 days
-// by default): a job that stands still for longer finds no memory, and refuses to
-// start.
+// its last epoch, as an offset with a text, in the same transaction, under the first
+// of its topics in the order of names. Kafka forgets the offsets of a group without
+// members after offsets.retention.minutes (7 days by default), and those under a topic
+// when it is deleted, even if it is made again: a job that stands still for longer, or
+// whose topic was deleted, finds no memory, and refuses to start. The way out is to fork
+// the root: the fork's sinks start anew.
 //
 // Partitions that a topic gets while the job runs are written to within a minute (or by
 // the next run), after which keys may lie in other partitions than before, as with any
@@ -114,6 +116,12 @@ type Sink struct {
 	counts     map[string]int32 // partitions of the topics
 	countedAt  time.Time        // zero: not, or they are in doubt
 }
+
+var (
+	_ sink.Unit        = (*Sink)(nil)
+	_ sink.Validator   = (*Sink)(nil)
+	_ sink.Remembering = (*Sink)(nil)
+)
 
 // NewSink makes a sink with a name that is its own in the job: the same one in
 // every run.
@@ -263,7 +271,7 @@ func (s *Sink) learn(ctx context.Context) error {
 		if err == nil {
 			for _, t := range m.Topics {
 				if errors.Is(t.Err, wire.UnknownTopic) {
-					err = fmt.Errorf("topic %q: %w", t.Name, ErrNoTopic)
+					err = fmt.Errorf("topic %q: %w: create it, or mend the name", t.Name, ErrNoTopic)
 				} else if t.Err != nil {
 					err = fmt.Errorf("topic %q: %w", t.Name, t.Err)
 				}
@@ -280,6 +288,14 @@ func (s *Sink) learn(ctx context.Context) error {
 			return r.wrap(err, "%v: look for the topics", s)
 		}
 	}
+}
+
+// MemoryAt implements sink.Remembering.
+func (s *Sink) MemoryAt() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprintf("it is an offset of group %q under topic %q; Kafka forgets it when that topic is deleted, even if it is made again, and after offsets.retention.minutes, 7 days by default, without members",
+		s.txn.ID, s.topics[0])
 }
 
 // countAnew puts the partitions in doubt.

@@ -123,6 +123,13 @@ type Validator interface {
 	Validate() error
 }
 
+// Remembering is offered by units that can say where their memory lies.
+type Remembering interface {
+	// MemoryAt names the place, and what makes the system forget it, for the message
+	// when it is not there. It is called after Fence.
+	MemoryAt() string
+}
+
 // Tx is a unit's transaction for one epoch.
 type Tx interface {
 	// Write writes one part; it is called once for each part of the epoch, for
