@@ -10,6 +10,8 @@ var (
 	ErrCorrupt = errors.New("damaged state file")
 	// ErrFormat is the class of [*FormatError].
 	ErrFormat = errors.New("state file of a newer format")
+	// ErrDecode is the class of [*DecodeError].
+	ErrDecode = errors.New("a stored state that the program cannot read")
 	// ErrMismatch is the class of [*MismatchError].
 	ErrMismatch = errors.New("another state file than the one asked for")
 	// ErrTooLarge is returned for a key and state that together take more than
@@ -82,3 +84,30 @@ func (e *MismatchError) Error() string {
 
 // Is makes every MismatchError an [ErrMismatch].
 func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
+
+// DecodeError tells that a migration or a codec of the program fails on a state
+// whose bytes are whole. No copy of the file and no other file with the same state
+// helps, and neither does trying again.
+type DecodeError struct {
+	Path      string
+	Operator  string
+	Partition int
+	Version   int64
+	Key       string // as JSON, or its bytes in hexadecimal
+	Err       error  // what the migration or codec returned, or its panic with the stack
+}
+
+// Error names operator, partition, key, file, cause and the next step.
+func (e *DecodeError) Error() string {
+	return fmt.Sprintf("operator %q, partition %d: the state of key %s cannot be read by the program (state file %s, version %d, is whole): %v: correct the migration or the codec",
+		e.Operator, e.Partition, e.Key, e.Path, e.Version, e.Err)
+}
+
+// Is makes every DecodeError an [ErrDecode].
+func (e *DecodeError) Is(target error) bool { return target == ErrDecode }
+
+// Unwrap gives the cause.
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+// Permanent says that trying again is of no use.
+func (e *DecodeError) Permanent() bool { return true }

@@ -1,12 +1,15 @@
 package statefile
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
+	"runtime/debug"
 	"unsafe"
 
 	"github.com/statemill/statemill/codec"
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/statemap"
 )
 
@@ -23,6 +26,7 @@ type Loader[K comparable, S any] struct {
 	rows   statemap.Block[K, S]
 	keys   [statemap.BlockSize]K
 	hashes [statemap.BlockSize]uint64
+	at     int // the entry whose state a codec or migration of the user decodes, else -1
 }
 
 // NewLoader makes a loader from the encodings of keys and states.
@@ -34,7 +38,8 @@ func NewLoader[K comparable, S any](key *codec.Key[K], state codec.Codec[S]) *Lo
 // fills an empty one, a delta changes what its predecessors left. The codecs of
 // want are filled in. If it fails, part of the file is in m, which is to be
 // given up (Abort): only after nil is m the version. Errors: those of
-// NewReader and Reader.Next, and those of the map.
+// NewReader and Reader.Next, *DecodeError for a state on which the codec, or a
+// migration in it, fails or panics, and those of the map.
 func (l *Loader[K, S]) Load(r io.Reader, path string, want Want, m *statemap.Map[K, S]) (Summary, error) {
 	if want.Kind == Snapshot && m.Len() > 0 {
 		return Summary{}, fmt.Errorf("statefile: load %s: a snapshot needs an empty map, this one has %d keys", path, m.Len())
@@ -73,8 +78,17 @@ func (l *Loader[K, S]) Load(r io.Reader, path string, want Want, m *statemap.Map
 
 // apply puts the block into the map, in the map's own blocks: the cache misses
 // of their lookups overlap.
-func (l *Loader[K, S]) apply(m *statemap.Map[K, S]) error {
+func (l *Loader[K, S]) apply(m *statemap.Map[K, S]) (err error) {
 	b := &l.block
+	l.at = -1
+	defer func() {
+		if l.at < 0 {
+			return // it is not the user's
+		}
+		if v := recover(); v != nil {
+			err = l.failed(l.at, fmt.Errorf("panic: %v\n%s", v, debug.Stack()))
+		}
+	}()
 	for from := 0; from < b.count; from += statemap.BlockSize {
 		n := min(statemap.BlockSize, b.count-from)
 		for i := range n {
@@ -94,9 +108,14 @@ func (l *Loader[K, S]) apply(m *statemap.Map[K, S]) error {
 			}
 			var s S
 			if bytes, ok := b.State(from + i); ok {
-				var err error
-				if s, err = l.state.Decode(bytes); err != nil {
+				l.at = from + i
+				s, err = l.state.Decode(bytes)
+				l.at = -1
+				switch {
+				case errors.Is(err, codec.ErrCorrupt):
 					return l.frame.corrupt(fmt.Sprintf("state %d of the block cannot be decoded", from+i), err)
+				case err != nil:
+					return l.failed(from+i, err)
 				}
 			}
 			l.rows.Set(i, s, b.Time(from+i))
@@ -106,6 +125,20 @@ func (l *Loader[K, S]) apply(m *statemap.Map[K, S]) error {
 		}
 	}
 	return nil
+}
+
+// failed makes the error of an entry's state: the block's checksum is right, so its
+// bytes are what was written, and the fault is the decoder's.
+func (l *Loader[K, S]) failed(entry int, err error) error {
+	if sabotage.On("decode-is-damage") {
+		return l.frame.corrupt(fmt.Sprintf("state %d of the block cannot be decoded", entry), err)
+	}
+	at, key := l.frame.at, l.block.Key(entry)
+	text, jerr := l.key.Schema().AppendJSON(nil, key)
+	if jerr != nil {
+		text = fmt.Appendf(nil, "%x", key)
+	}
+	return &DecodeError{Path: at.path, Operator: at.operator, Partition: at.partition, Version: at.version, Key: string(text), Err: err}
 }
 
 // keyOf gives the key of canonical bytes. A string is a view of them: the map

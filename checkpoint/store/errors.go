@@ -3,6 +3,8 @@ package store
 import (
 	"errors"
 	"fmt"
+
+	"github.com/statemill/statemill/checkpoint/statefile"
 )
 
 var (
@@ -42,7 +44,8 @@ func (o *Operator[K, S]) fault(part int, version uint64, op string, err error) e
 }
 
 // LoadError says that a version cannot be loaded: a file that it needs is
-// missing or damaged, and no snapshot stands above it.
+// missing or damaged, and no snapshot stands above it; or the program cannot read
+// a state of it (statefile.ErrDecode).
 type LoadError struct {
 	Operator  string
 	Partition int
@@ -69,6 +72,9 @@ func (e *LoadError) Error() string {
 	s += e.Err.Error()
 	for _, b := range e.Tried {
 		s += fmt.Sprintf("; snapshot %s is of no use either: %v", b.File, b.Err)
+	}
+	if errors.Is(e.Err, statefile.ErrDecode) {
+		return s // the files are whole
 	}
 	return s + "; restore the file from a copy, or go back to a version before it by `statemill fork -version`"
 }

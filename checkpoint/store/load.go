@@ -116,7 +116,8 @@ func (l *loading[K, S]) run(open func() (*statemap.Map[K, S], error)) (*statemap
 		}
 		// The map may hold a part of the version.
 		_ = m.Abort()
-		if start := files.Start; at == nil || at != start || start.Kind != statefile.Snapshot || l.ctx.Err() != nil {
+		if start := files.Start; at == nil || at != start || start.Kind != statefile.Snapshot || l.ctx.Err() != nil || errors.Is(err, statefile.ErrDecode) {
+			// Every file has the state that the program cannot read.
 			return nil, l.fail(at, err)
 		}
 		if start := files.Start.Name; !checkpoint.Bad(err) && again != start {

@@ -2,11 +2,14 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/statemill/statemill/checkpoint/statefile"
 	"github.com/statemill/statemill/checkpoint/store"
 	"github.com/statemill/statemill/codec"
 	"github.com/statemill/statemill/statemap"
@@ -41,6 +44,56 @@ func TestLoadThroughMigration(t *testing.T) {
 	pc, err := op.WriteDelta(context.Background(), 0, 6, 6e9, w.commit.Operators[0].Partitions[0], m, true)
 	require.NoError(t, err)
 	require.True(t, pc.Base)
+}
+
+// Report 12: a migration that fails or panics is the program's fault. It is told with
+// operator, partition and key, and no whole file is called damaged: neither is an
+// older snapshot tried, which has the same state, nor anything tried again.
+func TestReport12MigrationFails(t *testing.T) {
+	w := begin(t, vfs.NewObjects(), 1, 1)
+	w.run(3)
+	_, err := w.op.Snapshot(t.Context(), 0, 3, w.live[0])
+	require.NoError(t, err)
+	w.run(5)
+	_, err = w.op.Snapshot(t.Context(), 0, 5, w.live[0])
+	require.NoError(t, err)
+	key, old := codecs(t)
+	today, err := codec.For[string]()
+	require.NoError(t, err)
+	schema, err := codec.SchemaFor(old)
+	require.NoError(t, err)
+	boom := errors.New("boom")
+	for what, fail := range map[string]func() error{
+		"an error": func() error { return boom },
+		"a panic":  func() error { panic("boom") },
+	} {
+		calls := 0
+		reader, err := codec.Reader(schema, today, codec.Migrate(func(int64) (string, error) {
+			calls++
+			return "", fail()
+		}))
+		require.NoError(t, err)
+		op, err := store.NewOperator(store.Config[string, string]{
+			Store: w.store, Root: w.root, Operator: operator(1), Key: key, State: today, LoadState: reader, Term: 2,
+		})
+		require.NoError(t, err)
+		_, _, err = op.Load(t.Context(), 0, 5, func() (*statemap.Map[string, string], error) {
+			return statemap.New[string, string](statemap.Options[string]{})
+		}, nil)
+		require.ErrorIs(t, err, store.ErrNotLoadable, what)
+		require.ErrorIs(t, err, statefile.ErrDecode, what)
+		require.NotErrorIs(t, err, statefile.ErrCorrupt, what)
+		require.Equal(t, what == "an error", errors.Is(err, boom), what)
+		var d *statefile.DecodeError
+		require.ErrorAs(t, err, &d)
+		require.True(t, d.Permanent())
+		require.Contains(t, w.want[5][0], strings.Trim(d.Key, `"`), what)
+		require.Equal(t, []any{operator(1).Name, 0}, []any{d.Operator, d.Partition}, what)
+		require.ErrorContains(t, err, "boom", what)
+		require.NotContains(t, err.Error(), "restore", what)
+		require.NotContains(t, err.Error(), "damaged", what)
+		require.Equal(t, 1, calls, what)
+	}
 }
 
 // Whatever bytes a file has, a load gives the version or an error.
