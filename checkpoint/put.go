@@ -61,13 +61,19 @@ func (*permanent) Permanent() bool { return true }
 func (e *permanent) Unwrap() error { return e.error }
 
 // final reports whether trying again is of no use.
-func final(ctx context.Context, err error) bool {
-	if ctx.Err() != nil || Bad(err) || vfs.IsLasting(err) {
+func final(ctx context.Context, err error) bool { return ctx.Err() != nil || Lasting(err) }
+
+// Lasting reports whether an error of a checkpoint's files says the same however
+// often the call is tried again: the file is bad or gone, the version has nothing to
+// begin from, another run owns the root, or the file system refuses. Of all others,
+// waiting may be the way out.
+func Lasting(err error) bool {
+	if Bad(err) || vfs.IsLasting(err) {
 		return true
 	}
 	for _, e := range []error{
 		fs.ErrExist, fs.ErrInvalid, fs.ErrPermission, errors.ErrUnsupported, vfs.ErrNoLinks,
-		ErrCorrupt, ErrFormat, ErrGap, ErrNoStart, ErrNotOwner, ErrOwned, ErrRefused,
+		ErrCorrupt, ErrFormat, ErrGap, ErrNoStart, ErrNotOwner, ErrOwned, ErrRefused, ErrRestart, ErrVanished,
 	} {
 		if errors.Is(err, e) {
 			return true

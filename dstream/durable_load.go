@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/statemill/statemill/checkpoint"
-	"github.com/statemill/statemill/checkpoint/statefile"
 	"github.com/statemill/statemill/checkpoint/store"
 	"github.com/statemill/statemill/internal/clock"
 	"github.com/statemill/statemill/internal/pool"
@@ -116,23 +114,10 @@ func (d *durable) retryLoad(ctx context.Context, load func() error) error {
 	var pause backoff
 	for {
 		err := load()
-		if err == nil || ctx.Err() != nil || lasting(err) || !pause.wait(ctx, d.r.clock, d.r.exec.ioRetry, d.r.exec.retryNow) {
+		if err == nil || ctx.Err() != nil || (checkpoint.Lasting(err) && !sabotage.On("load-retries-lasting")) || !pause.wait(ctx, d.r.clock, d.r.exec.ioRetry, d.r.exec.retryNow) {
 			return err
 		}
 	}
-}
-
-// lasting says that reading a file again would say the same.
-func lasting(err error) bool {
-	for _, class := range []error{
-		fs.ErrNotExist, statefile.ErrCorrupt, statefile.ErrFormat, statefile.ErrMismatch, checkpoint.ErrCorrupt,
-		checkpoint.ErrFormat, checkpoint.ErrGap, checkpoint.ErrNotOwner, checkpoint.ErrRestart,
-	} {
-		if errors.Is(err, class) {
-			return true
-		}
-	}
-	return permanent(err)
 }
 
 // loadProgress is called by the loads, from several goroutines.
