@@ -21,12 +21,16 @@ func (s *Session) judge(ctx context.Context, r *Root, c *Commit) (fit, error) {
 	var err error
 	if c != nil {
 		next = c.Epoch + 1
+		s.past = max(s.past, c.Term)
 		if base, err = r.Metadata(ctx, c.Metadata); err != nil {
 			return fit{}, err
 		}
 	}
 	plan, err := r.Plan(ctx, next)
 	pending := err == nil && plan.Kind == KindBatch
+	if err == nil {
+		s.past = max(s.past, plan.Term)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -77,9 +81,12 @@ func (s *Session) inspect(ctx context.Context) (protocol.Result, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return protocol.Result{}, fmt.Errorf("checkpoint: probe %s: %w", MetadataName(1), err)
 	}
-	newest := uint64(0)
+	newest := s.past // no name is used twice, even if owners are gone
+	if sabotage.On("terms-reused") {
+		newest = 0
+	}
 	if owner != nil {
-		newest = owner.Term
+		newest = max(newest, owner.Term)
 	}
 	return protocol.Inspected(newest, err != nil), nil
 }

@@ -23,3 +23,22 @@ func TestDamagedOwner(t *testing.T) {
 		require.Equal(t, want, state0(t, m))
 	})
 }
+
+// P2: a term is one more than the greatest that was ever used, if owners are gone
+// too: the names of state files have it, and an old run looks for the next one.
+func TestOwnersAreGone(t *testing.T) {
+	for kind := range roots {
+		w := &world{m: roots[kind](), b: &board{}}
+		require.NoError(t, runJob(t.Context(), w.job(nil), 2)) // term 1
+		w = w.die(t, 4, "commits/4", nil)                      // term 2 planned epoch 4
+		for _, name := range list(t, w.m, "owner/") {
+			require.NoError(t, w.m.open("x", nil).Delete(t.Context(), name))
+		}
+		j := w.job(nil)
+		require.NoError(t, j.run(t.Context(), 5), kind)
+		require.EqualValues(t, 3, j.s.Term(), kind)
+		require.NoError(t, j.close())
+		want, _ := reference(t, 5)
+		require.Equal(t, want, state0(t, w.m), kind)
+	}
+}

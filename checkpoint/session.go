@@ -87,6 +87,7 @@ type Session struct {
 	written  *Commit     // whose owner check has yet to come
 	trying   *Commit     // that was begun to be created, until its epoch is reported
 
+	past      uint64 // the greatest term of a commit or plan that was judged
 	rehearsed uint64 // the version from which the change was tried
 
 	failure error // the error behind a Fail
