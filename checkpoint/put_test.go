@@ -3,14 +3,16 @@ package checkpoint
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
-	"syscall"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/statemill/statemill/checkpoint/statefile"
 	"github.com/statemill/statemill/vfs"
 )
 
@@ -120,9 +122,20 @@ func TestTemporaryFileTakenAway(t *testing.T) {
 	require.NoError(t, j.close())
 }
 
+// belowAFile is what the system says of a folder below a file; vfs.IsLasting has others.
+func belowAFile(t *testing.T) error {
+	file := filepath.Join(t.TempDir(), "file")
+	f, err := vfs.Disk().Create(file)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	err = vfs.Disk().MkdirAll(filepath.Join(file, "folder"))
+	require.True(t, vfs.IsLasting(err), err)
+	return err
+}
+
 // TestLastingErrorsAreToldAtOnce: what can never get better is not tried again.
 func TestLastingErrorsAreToldAtOnce(t *testing.T) {
-	for _, lasting := range []error{syscall.ENOTDIR, syscall.EISDIR, syscall.ENAMETOOLONG, syscall.ELOOP, syscall.EINVAL, syscall.EROFS, syscall.EACCES, syscall.EPERM, fs.ErrInvalid} {
+	for _, lasting := range []error{belowAFile(t), fs.ErrPermission, fs.ErrInvalid} {
 		for _, kind := range []vfs.Kind{vfs.KindLock, vfs.KindList, vfs.KindGet | vfs.KindStat, vfs.KindPut} {
 			var f vfs.Faults
 			j := newJob(roots["objects"](), &f)
@@ -131,8 +144,22 @@ func TestLastingErrorsAreToldAtOnce(t *testing.T) {
 				t.Errorf("%v of %v is tried again", lasting, kind)
 				return lasting
 			}
-			f.Fail(vfs.Rule{Kinds: kind, Err: &fs.PathError{Op: "any", Path: "x", Err: lasting}, Forever: true})
+			f.Fail(vfs.Rule{Kinds: kind, Err: fmt.Errorf("any: %w", lasting), Forever: true})
 			require.ErrorIs(t, j.open(t.Context()), lasting)
 		}
+	}
+}
+
+// TestLasting: one list says of the checkpoint's own errors that no retry helps, for
+// the session and for whoever loads (report 12: a certain refusal is told at once).
+func TestLasting(t *testing.T) {
+	for _, err := range []error{
+		&CorruptError{}, &FormatError{}, &GapError{}, &NoStartError{}, &NotOwnerError{}, &OwnedError{}, &RefusedError{}, &RestartError{},
+		ErrVanished, fs.ErrNotExist, &statefile.CorruptError{}, &statefile.FormatError{}, &statefile.MismatchError{}, &statefile.DecodeError{}, belowAFile(t),
+	} {
+		require.True(t, Lasting(fmt.Errorf("load: %w", err)), "%T", err)
+	}
+	for _, err := range []error{io.ErrUnexpectedEOF, context.DeadlineExceeded, vfs.ErrInjected} {
+		require.False(t, Lasting(fmt.Errorf("load: %w", err)), "%v", err)
 	}
 }
