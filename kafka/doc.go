@@ -28,7 +28,7 @@
 // away, a leader moved) is tried again with growing pauses for RetryFor; then the
 // error wraps the cause. A quota is waited for as long as the broker says. What
 // cannot pass (an offset that is gone, a topic made again, bytes that are no
-// records) is told at once: see [OffsetRangeError], [RecordError],
+// records) is told at once: see [OffsetRangeError], [TopicGoneError], [RecordError],
 // [source.ChangedError]. Of these, losses (expired offsets, topics that were deleted or
 // made again) can be gone over by choice: [ContinueOnLoss] counts and tells them.
 //
@@ -62,7 +62,8 @@
 // # What it does not do
 //
 // It joins no group and takes no position from one. It finds out that a topic was made
-// again by the topic's id, which brokers tell since Kafka 2.8; with older ones, since
+// again by the topic's id, which brokers tell since Kafka 2.8, for each plan and again
+// after the last read of it, before anything of it can be committed; with older ones, since
 // Kafka 2.3, by leader epochs, if the old topic's leader had changed more often than the
 // new one's has, or where the log is shorter than what was read. It reads the record
 // format of Kafka 0.11 and later, from brokers of version 1.0 and later.
