@@ -114,7 +114,7 @@ func (d *durable) retryLoad(ctx context.Context, load func() error) error {
 	var pause backoff
 	for {
 		err := load()
-		if err == nil || ctx.Err() != nil || (checkpoint.Lasting(err) && !sabotage.On("load-retries-lasting")) || !pause.wait(ctx, d.r.clock, d.r.exec.ioRetry, d.r.exec.retryNow) {
+		if err == nil || ctx.Err() != nil || checkpoint.Lasting(err) || !pause.wait(ctx, d.r.clock, d.r.exec.ioRetry, d.r.exec.retryNow) {
 			return err
 		}
 	}
