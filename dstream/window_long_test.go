@@ -75,6 +75,7 @@ func TestAddedInABody(t *testing.T) { // F8
 	})
 	milltest.Input[int](kit, "in").Batch(1)
 	kit.Tick(1)
+	require.ErrorIs(t, kit.Stop(), dstream.ErrStarted)
 	require.ErrorIs(t, kit.Err(), dstream.ErrStarted)
 	require.ErrorContains(t, kit.Err(), "window_long_test.go")
 }
