@@ -187,7 +187,7 @@ func TestMemories(t *testing.T) {
 	}{
 		"above":   {func(w *world, key string) { w.b.mem[key] = sink.Memory{Epoch: 9, Term: 1} }, []string{"remembers epoch 9", "records epoch 2", "older copy"}},
 		"below":   {func(w *world, key string) { w.b.mem[key] = sink.Memory{Epoch: 1, Term: 1} }, []string{"remembers epoch 1", "records epoch 2"}},
-		"missing": {func(w *world, key string) { delete(w.b.mem, key) }, []string{"7 days", "epoch 2"}},
+		"missing": {func(w *world, key string) { delete(w.b.mem, key) }, []string{"forgot it", "restore it", "epoch 2"}},
 		"differs": {func(w *world, key string) { w.b.mem[key] = sink.Memory{Epoch: 2, Term: 1} }, []string{"not the same content"}},
 		"planless": {func(w *world, key string) {
 			w.b.mem[key] = sink.Memory{Epoch: 3, Term: 1}
