@@ -17,8 +17,8 @@ var ErrStateMemory = errors.New("dstream: the limit of state memory is reached")
 // OperatorMemory is what one stateful operator takes.
 type OperatorMemory struct {
 	Operator string
-	// Bytes are those of the state maps and, estimated from a sample, of what keys
-	// and states point to.
+	// Bytes are those of the state maps and of what keys and states point to, each
+	// key with its own size.
 	Bytes int64
 	Keys  int64
 }
@@ -64,6 +64,11 @@ func (e *StateMemoryError) Is(target error) bool { return target == ErrStateMemo
 
 // WithStateMemoryLimit bounds the memory that the states of all operators take
 // together, in bytes: that of their newest versions, measured within about a tenth.
+// Keys and states that point to memory are measured one by one when they change,
+// so a few large ones among many small ones count in full; types that point to
+// nothing cost nothing. While a batch's tasks run, keys are taken to be of the mean
+// size of the batch before: states that grow much within one batch are found at
+// its end, so leave room for one batch, or set GOMEMLIMIT beside it.
 // A batch that would pass the limit fails whole, with a *StateMemoryError, instead
 // of the process being killed; from four fifths on, Listener.StateMemoryHigh warns.
 // The process needs memory beyond it: for the batch's records, the garbage
@@ -90,7 +95,7 @@ type meter struct {
 
 type partMemory struct {
 	heap, keys int64
-	perKey     float64 // bytes that a key points to, from the last sample
+	perKey     float64 // bytes that a key points to, on the average when last measured
 }
 
 func (p partMemory) bytes() int64 { return p.heap + int64(p.perKey*float64(p.keys)) }

@@ -8,6 +8,7 @@ import (
 	"github.com/statemill/statemill/internal/harness"
 	"github.com/statemill/statemill/partitioner"
 	"github.com/statemill/statemill/rdd"
+	"github.com/statemill/statemill/statemap"
 	"github.com/statemill/statemill/staterdd"
 )
 
@@ -283,7 +284,11 @@ func (o *statefulOp[K, V, S, M]) measure(m *meter) error {
 	}
 	for i, rec := range v.Records() {
 		s := rec.StateMap
-		if err := m.observe(o.node, i, s.HeapBytes(), int64(s.Len()), o.footprint.PerKey(s)); err != nil {
+		var before *statemap.Map[K, S]
+		if v != o.current {
+			before = o.current.Records()[i].StateMap
+		}
+		if err := m.observe(o.node, i, s.HeapBytes(), int64(s.Len()), o.footprint.PerKey(i, before, s)); err != nil {
 			return err
 		}
 	}

@@ -50,6 +50,7 @@ type engine[K comparable, S any] interface {
 	all(before int64, limited bool) iter.Seq2[K, Entry[S]]
 	delta() (iter.Seq[DeltaEntry[K, S]], error)
 	deltaLen() int
+	changes(yield func(*Change[K, S]) bool) error
 	export() (Dump[K, S], error)
 	debugString() string
 

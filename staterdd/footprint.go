@@ -1,7 +1,6 @@
 package staterdd
 
 import (
-	"math/bits"
 	"reflect"
 	"slices"
 	"time"
@@ -9,11 +8,28 @@ import (
 	"github.com/statemill/statemill/statemap"
 )
 
-// Footprint estimates the memory that keys and states of an operator point to beyond the slots
-// and key bytes that statemap.Map.HeapBytes counts. It belongs to one goroutine.
+// Footprint keeps the sum of the memory that keys and states of an operator point to beyond the
+// slots and key bytes that statemap.Map.HeapBytes counts. Every key counts with its own size: the
+// few large ones among many small ones are what fills a machine, and a sample misses them. A
+// version's sum is that of the version before, and the change of each key that was written. It
+// belongs to one goroutine.
 type Footprint[K comparable, S any] struct {
 	key, state bool // values of the type point to memory
-	rng        uint64
+	parts      []footprints[K, S]
+	types      map[reflect.Type]bool // points of the types seen
+}
+
+// footprints are the sums of a partition's newest version and of the one it was made from: if the
+// newest is aborted the next one is made from that one too.
+type footprints[K comparable, S any] struct{ newest, before footprint[K, S] }
+
+type footprint[K comparable, S any] struct {
+	of    *statemap.Map[K, S]
+	bytes int64
+	// rough: a state was too large to be looked at whole, so that its size differs from look to
+	// look, and the sum drifts with the changes since all keys were added up.
+	rough   bool
+	changes int
 }
 
 // NewFootprint looks at the types once.
@@ -23,50 +39,81 @@ func NewFootprint[K comparable, S any]() *Footprint[K, S] {
 		// A string key lies in the map's own arena.
 		key:   k.Kind() != reflect.String && points(k, nil),
 		state: points(reflect.TypeFor[S](), nil),
-		rng:   0x9e3779b97f4a7c15,
+		types: map[reflect.Type]bool{},
 	}
 }
 
-// sampled is how many keys of a partition an estimate looks at.
-const sampled = 512
-
-// PerKey gives the mean number of bytes that a key of the version points to, from a sample of at
-// most 512 keys. It is 0 for types that point to nothing. Memory that several keys share is
+// PerKey gives the mean number of bytes that a key of a partition's version m points to: the sum
+// over its Len keys. It is 0, for nothing, for types that point to nothing. before is the version
+// that m was made from, still held, or nil if there is none; if the sum of before is known, PerKey
+// costs the keys that m wrote, else all keys. m must be sealed. Memory that several keys share is
 // counted for each of them.
-func (f *Footprint[K, S]) PerKey(m *statemap.Map[K, S]) float64 {
-	slots := uint64(m.Slots())
-	if !f.key && !f.state || slots == 0 {
+func (f *Footprint[K, S]) PerKey(partition int, before, m *statemap.Map[K, S]) float64 {
+	if !f.key && !f.state || m.Len() == 0 {
 		return 0
 	}
-	n, total := 0, int64(0)
-	look := func(slot uint64) {
-		k, s, _, live := m.SlotAt(uint32(slot))
-		if !live {
-			return
-		}
-		n++
-		if f.key {
-			total += weigh(reflect.ValueOf(&k).Elem())
-		}
-		if f.state {
-			total += weigh(reflect.ValueOf(&s).Elem())
-		}
+	for len(f.parts) <= partition {
+		f.parts = append(f.parts, footprints[K, S]{})
 	}
-	if slots <= sampled {
-		for i := range slots {
-			look(i)
+	p := &f.parts[partition]
+	if p.newest.of != m {
+		if p.newest.of == before {
+			p.before = p.newest
 		}
-	} else {
-		for try := 0; try < 4*sampled && n < sampled; try++ {
-			f.rng = f.rng*6364136223846793005 + 1442695040888963407
-			hi, _ := bits.Mul64(f.rng, slots)
-			look(hi)
+		p.newest = f.after(p.before, before, m)
+	}
+	return float64(p.newest.bytes) / float64(m.Len())
+}
+
+// mostDrift is how many changes a key, on the average, a rough sum may have seen.
+const mostDrift = 4
+
+// after gives the sum of m from that of the version before, if it is known.
+func (f *Footprint[K, S]) after(known footprint[K, S], before, m *statemap.Map[K, S]) footprint[K, S] {
+	if before == nil || known.of != before || known.rough && known.changes > mostDrift*m.Len() {
+		return f.all(m)
+	}
+	known.of = m
+	err := m.Changes(func(c *statemap.Change[K, S]) bool {
+		known.changes++
+		if c.Was {
+			known.bytes -= f.row(&c.Key, &c.Before, &known.rough)
 		}
+		if c.Is {
+			known.bytes += f.row(&c.Key, &c.After, &known.rough)
+		}
+		return true
+	})
+	if err != nil || known.bytes < 0 {
+		return f.all(m)
 	}
-	if n == 0 {
-		return 0
+	return known
+}
+
+// all adds up all keys.
+func (f *Footprint[K, S]) all(m *statemap.Map[K, S]) footprint[K, S] {
+	out := footprint[K, S]{of: m}
+	for k, e := range m.All() {
+		out.bytes += f.row(&k, &e.State, &out.rough)
 	}
-	return float64(total) / float64(n)
+	return out
+}
+
+// row gives what a key and its state point to.
+func (f *Footprint[K, S]) row(k *K, s *S, rough *bool) (n int64) {
+	if f.key {
+		n += f.weigh(reflect.ValueOf(k).Elem(), rough)
+	}
+	switch s := any(s).(type) { // the usual ones without reflection
+	case *[]byte:
+		return n + allocated(int64(cap(*s)), false)
+	case *string:
+		return n + allocated(int64(len(*s)), false)
+	}
+	if f.state {
+		n += f.weigh(reflect.ValueOf(s).Elem(), rough)
+	}
+	return n
 }
 
 // points says whether values of a type hold pointers to memory of their own.
@@ -92,10 +139,13 @@ func points(t reflect.Type, seen []reflect.Type) bool {
 
 var timeType = reflect.TypeFor[time.Time]()
 
-// weigh gives the bytes of the heap that v points to.
-func weigh(v reflect.Value) int64 {
-	w := weigher{left: mostWeighed}
+// weigh gives the bytes of the heap that v points to. rough is set if it was not looked at whole.
+func (f *Footprint[K, S]) weigh(v reflect.Value, rough *bool) int64 {
+	w := weigher{left: mostWeighed, types: f.types}
 	w.walk(v)
+	if w.left <= 0 {
+		*rough = true
+	}
 	return w.bytes
 }
 
@@ -106,10 +156,24 @@ const mostWeighed = 10_000
 type weigher struct {
 	bytes int64
 	left  int
+	types map[reflect.Type]bool
+}
+
+// points is the function of that name, which is slow, asked once a type.
+func (w *weigher) points(t reflect.Type) bool {
+	if k := t.Kind(); k <= reflect.Complex128 {
+		return false
+	}
+	p, known := w.types[t]
+	if !known {
+		p = points(t, nil)
+		w.types[t] = p
+	}
+	return p
 }
 
 func (w *weigher) walk(v reflect.Value) {
-	if w.left--; w.left < 0 || !points(v.Type(), nil) {
+	if w.left--; w.left < 0 || !w.points(v.Type()) {
 		return
 	}
 	switch v.Kind() {
@@ -118,7 +182,7 @@ func (w *weigher) walk(v reflect.Value) {
 	case reflect.Slice:
 		if v.Cap() > 0 {
 			e := v.Type().Elem()
-			w.bytes += allocated(int64(v.Cap())*int64(e.Size()), points(e, nil))
+			w.bytes += allocated(int64(v.Cap())*int64(e.Size()), w.points(e))
 			w.elements(v)
 		}
 	case reflect.Array:
@@ -130,14 +194,14 @@ func (w *weigher) walk(v reflect.Value) {
 	case reflect.Pointer:
 		if !v.IsNil() {
 			e := v.Type().Elem()
-			w.bytes += allocated(int64(e.Size()), points(e, nil))
+			w.bytes += allocated(int64(e.Size()), w.points(e))
 			w.walk(v.Elem())
 		}
 	case reflect.Interface:
 		if !v.IsNil() {
 			e := v.Elem()
 			if e.Kind() != reflect.Pointer && e.Kind() != reflect.Map {
-				w.bytes += allocated(int64(e.Type().Size()), points(e.Type(), nil))
+				w.bytes += allocated(int64(e.Type().Size()), w.points(e.Type()))
 			}
 			w.walk(e)
 		}
@@ -148,7 +212,7 @@ func (w *weigher) walk(v reflect.Value) {
 
 // elements adds what the elements point to; of very many the first ones speak for the others.
 func (w *weigher) elements(v reflect.Value) {
-	if !points(v.Type().Elem(), nil) {
+	if !w.points(v.Type().Elem()) {
 		return
 	}
 	before, n := w.bytes, v.Len()
@@ -171,7 +235,7 @@ func (w *weigher) entries(v reflect.Value) {
 	kt, et := v.Type().Key(), v.Type().Elem()
 	slot := align(int64(kt.Size()), et) + int64(et.Size())
 	slot = (slot + 7) &^ 7
-	pointers := points(kt, nil) || points(et, nil)
+	pointers := w.points(kt) || w.points(et)
 	const header, table = 48, 48
 	w.bytes += header
 	switch {
@@ -199,8 +263,12 @@ func (w *weigher) entries(v reflect.Value) {
 			w.bytes += (w.bytes - before) * (n - seen) / max(seen, 1)
 			return
 		}
-		w.walk(each.Key())
-		w.walk(each.Value())
+		if w.points(kt) {
+			w.walk(each.Key())
+		}
+		if w.points(et) {
+			w.walk(each.Value())
+		}
 	}
 }
 
