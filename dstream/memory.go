@@ -65,8 +65,9 @@ func (e *StateMemoryError) Is(target error) bool { return target == ErrStateMemo
 // WithStateMemoryLimit bounds the memory that the states of all operators take
 // together, in bytes: that of their newest versions, measured within about a tenth.
 // Keys and states that point to memory are measured one by one when they change,
-// so a few large ones among many small ones count in full; types that point to
-// nothing cost nothing. While a batch's tasks run, keys are taken to be of the mean
+// so a few large ones among many small ones count in full. A changed []byte costs
+// tens of nanoseconds, a map with string keys about a tenth of a microsecond for
+// each entry, before and after; types that point to nothing cost nothing. While a batch's tasks run, keys are taken to be of the mean
 // size of the batch before: states that grow much within one batch are found at
 // its end, so leave room for one batch, or set GOMEMLIMIT beside it.
 // A batch that would pass the limit fails whole, with a *StateMemoryError, instead
