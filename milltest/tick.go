@@ -65,10 +65,11 @@ func (k *Kit) awaitTimer() bool {
 // whileRunning gives a context that ends with the run.
 func (k *Kit) whileRunning(ctx context.Context) (context.Context, context.CancelFunc) {
 	running, stop := context.WithCancel(ctx)
+	h := k.h // of this life: a crash gives the kit another one
 	go func() {
 		defer stop()
 		// No tick is that late: this returns when the run ends.
-		_ = k.h.WaitTick(running, time.Unix(0, math.MaxInt64))
+		_ = h.WaitTick(running, time.Unix(0, math.MaxInt64))
 	}()
 	return running, stop
 }
