@@ -59,7 +59,7 @@ fuzz: ## every Fuzz target of every package (FUZZPKG=./codec for some) for FUZZT
 	for p in $$($(GO) list $(FUZZPKG)); do \
 		for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
 			found=$$((found+1)); tries=0; echo "fuzz: $$p $$f $(FUZZTIME)"; \
-			until $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$p 2>&1 | tee "$$out"; do \
+			until $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$p 2>&1 | tee "$$out"; do \
 				tries=$$((tries+1)); \
 				if [ $$tries -gt 2 ] || grep -q 'Failing input' "$$out" || ! grep -q '^ *context deadline exceeded$$' "$$out"; then exit 1; fi; \
 				echo "fuzz: the time was over in the middle of a call, and Go calls that a failure: once more"; \
