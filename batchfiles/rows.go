@@ -65,7 +65,7 @@ func save[T any](ctx context.Context, store vfs.Store, folder string, r *rdd.RDD
 	if err := r.Materialize(ctx); err != nil {
 		return err
 	}
-	doc.Of = r.Partitions()
+	doc.Of = r.NumPartitions()
 	s, err := begin(ctx, store, folder, doc)
 	if err != nil {
 		return err

@@ -45,7 +45,7 @@ func TestRecordsComeBack(t *testing.T) {
 		require.NoError(t, batchfiles.SaveRecords(bg, store, "i-1", r, nil))
 		back, err := batchfiles.Records[item](bg, store, "i-1", nil)
 		require.NoError(t, err)
-		require.Equal(t, p, back.Partitions())
+		require.Equal(t, p, back.NumPartitions())
 		for range 2 { // as often as one likes
 			want, err := rdd.Collect(bg, rdd.Glom(r))
 			require.NoError(t, err)

@@ -51,8 +51,8 @@ func bindSink[T any](b *batchRun, o *output, name string, s sink.Sink[T]) (sink.
 	if err := rdd.Materialize(b.ctx, b.run.exec, r.Deps()...); err != nil {
 		return sink.Output{}, err
 	}
-	o.rowsGiven = make([]int64, r.Partitions())
-	return sink.Bind(s, name, r.Partitions(), func(ctx context.Context, partition int, yield func(T) error) error {
+	o.rowsGiven = make([]int64, r.NumPartitions())
+	return sink.Bind(s, name, r.NumPartitions(), func(ctx context.Context, partition int, yield func(T) error) error {
 		n := &o.rowsGiven[partition] // nobody else's
 		*n = 0
 		t := &rdd.Task{Ctx: ctx, Name: "sink " + name, Partition: partition, Pools: b.run.pools}

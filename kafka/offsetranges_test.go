@@ -169,7 +169,7 @@ func TestRDD(t *testing.T) {
 	r, err := RDD(ranges, Brokers(b.addr()), RetryFor(0))
 	require.NoError(t, err)
 	ranges[0].From = 0 // the caller's own
-	require.Equal(t, 5, r.Partitions())
+	require.Equal(t, 5, r.NumPartitions())
 	for range 2 {
 		got, err := collectRanges(t, r)
 		require.NoError(t, err)

@@ -189,7 +189,7 @@ func TestForeachRDDSeesPartitions(t *testing.T) {
 	kit := milltest.New(t, time.Second, func(ssc *dstream.StreamingContext) error {
 		in := dstream.From(ssc, "numbers", source.NewQueue[int](1))
 		dstream.ForeachRDD(in, func(_ context.Context, _ dstream.Batch, r *rdd.RDD[int]) error {
-			parts.Store(int64(r.Partitions()))
+			parts.Store(int64(r.NumPartitions()))
 			return nil
 		})
 		return nil

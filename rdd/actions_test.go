@@ -146,6 +146,6 @@ func TestWrongConstruction(t *testing.T) {
 	require.Error(t, s.Retain())
 	require.Error(t, s.Read(&rdd.Task{}, 0, nil))
 	require.Nil(t, s.Blocks(0))
-	require.Zero(t, s.Partitions())
+	require.Zero(t, s.NumPartitions())
 	s.Release()
 }

@@ -46,8 +46,8 @@ func ExampleGlom() {
 	// Output: [[1] [2 3]] <nil>
 }
 
-func ExampleRDD_Partitions() {
-	fmt.Println(rdd.Parallelize([]int{1, 2, 3}, 2).Partitions())
+func ExampleRDD_NumPartitions() {
+	fmt.Println(rdd.Parallelize([]int{1, 2, 3}, 2).NumPartitions())
 	// Output: 2
 }
 

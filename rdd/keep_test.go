@@ -157,7 +157,7 @@ func TestReleasedShuffle(t *testing.T) {
 	isReleased(t, s.RDD())
 	require.ErrorIs(t, s.Retain(), rdd.ErrReleased)
 	require.NoError(t, s.Err())
-	require.Equal(t, 1, s.Partitions())
+	require.Equal(t, 1, s.NumPartitions())
 	require.True(t, s.Partitioner().Equal(partitioner.Hash[string](1)))
 }
 

@@ -112,7 +112,7 @@ func TestUnionKeepsEachSourcesOwnPartitionNumber(t *testing.T) {
 		})
 	}
 	u := rdd.Union(own("a", 2), rdd.Union(own("b", 1), own("c", 2)))
-	require.Equal(t, 5, u.Partitions())
+	require.Equal(t, 5, u.NumPartitions())
 	require.Equal(t, []string{"a0", "a1", "b0", "c0", "c1"}, collect(t, u))
 }
 

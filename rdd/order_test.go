@@ -127,7 +127,7 @@ func TestOrderOfShuffle(t *testing.T) {
 		if err := rdd.Materialize(t.Context(), exec, again.Deps()...); err != nil {
 			rt.Fatal(err)
 		}
-		for p := range again.Partitions() {
+		for p := range again.NumPartitions() {
 			task := &rdd.Task{Ctx: t.Context(), Partition: p}
 			if err := again.Compute(task, func(v kv) error { origins[fmt.Sprint(v.Key, v.Value, task.Origin)]--; return nil }); err != nil {
 				rt.Fatal(err)

@@ -100,8 +100,8 @@ func Parallelize[T any](seq []T, p int) *RDD[T] {
 	return r
 }
 
-// Partitions is the number of partitions.
-func (r *RDD[T]) Partitions() int { return r.n }
+// NumPartitions is the number of partitions.
+func (r *RDD[T]) NumPartitions() int { return r.n }
 
 // Name is the name of the step that made the dataset.
 func (r *RDD[T]) Name() string { return r.label.name }

@@ -113,8 +113,8 @@ func (s *Shuffled[K, V]) Stage() *Stage { return s.stage }
 // Partitioner is what the rows lie by.
 func (s *Shuffled[K, V]) Partitioner() partitioner.Partitioner[K] { return s.p }
 
-// Partitions is the number of target partitions; 0 if the shuffle was built wrongly.
-func (s *Shuffled[K, V]) Partitions() int { return s.rdd.n }
+// NumPartitions is the number of target partitions; 0 if the shuffle was built wrongly.
+func (s *Shuffled[K, V]) NumPartitions() int { return s.rdd.n }
 
 // Err is the fault of a shuffle that was built wrongly.
 func (s *Shuffled[K, V]) Err() error { return s.err }
