@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 
+	"github.com/statemill/statemill/internal/guard"
 	"github.com/statemill/statemill/internal/sabotage"
 )
 
@@ -121,10 +121,6 @@ func (r *rewrite) stateOf(dst []byte, key string, state []byte) (_ []byte, err e
 
 // guarded makes a panic of a user's function an error, with its stack.
 func guarded(call func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
-		}
-	}()
+	defer guard.Catch(&err)
 	return call()
 }

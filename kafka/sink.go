@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/statemill/statemill/internal/guard"
 	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/kafka/internal/batch"
 	"github.com/statemill/statemill/kafka/internal/wire"
@@ -195,7 +195,7 @@ func shown(text string) string {
 func messageFor[T any](message func(T) (Message, error), row T) (m Message, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &permanent{fmt.Errorf("the message of row %s: panic: %v\n%s", shown(fmt.Sprintf("%+v", row)), v, debug.Stack())}
+			err = &permanent{fmt.Errorf("the message of row %s: %w", shown(fmt.Sprintf("%+v", row)), guard.Error(v))}
 		}
 	}()
 	if m, err = message(row); err != nil {

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime/debug"
 
+	"github.com/statemill/statemill/internal/guard"
 	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/zeebo/xxh3"
 )
@@ -67,11 +67,7 @@ func Bind[T any](s Sink[T], name string, partitions int, rows func(ctx context.C
 // encode makes a panic of the user's function an error, which is final: another
 // try would panic again.
 func encode[T any](f func([]byte, T) ([]byte, error), buf []byte, row T) (b []byte, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
-		}
-	}()
+	defer guard.Catch(&err)
 	return f(buf, row)
 }
 

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"runtime/debug"
 	"unsafe"
 
 	"github.com/statemill/statemill/codec"
+	"github.com/statemill/statemill/internal/guard"
 	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/statemap"
 )
@@ -86,7 +86,7 @@ func (l *Loader[K, S]) apply(m *statemap.Map[K, S]) (err error) {
 			return // it is not the user's
 		}
 		if v := recover(); v != nil {
-			err = l.failed(l.at, fmt.Errorf("panic: %v\n%s", v, debug.Stack()))
+			err = l.failed(l.at, guard.Error(v))
 		}
 	}()
 	for from := 0; from < b.count; from += statemap.BlockSize {

@@ -9,7 +9,7 @@ import (
 const all = "*"
 
 // ground rooms may be imported by any room; they import nothing of ours but one another.
-var ground = []string{"internal/clock", "internal/pool", "internal/invariants", "internal/sabotage"}
+var ground = []string{"internal/clock", "internal/pool", "internal/invariants", "internal/sabotage", "internal/guard"}
 
 // suites are the public acceptance suites: any test may use them.
 var suites = []string{"vfs/vfstest", "sourcetest", "sinktest", "checkpoint/storetest"}
@@ -21,6 +21,7 @@ var rooms = map[string][]string{
 	"internal/pool":       {},
 	"internal/invariants": {},
 	"internal/sabotage":   {},
+	"internal/guard":      {},
 	"internal/sealed":     {},
 	"internal/framing":    {},
 
