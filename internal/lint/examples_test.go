@@ -10,7 +10,7 @@ import (
 
 // What a body of Transform or ForeachRDD needs of package rdd (methods behind their type).
 const rddCalls = `Collect Take First Top Count Reduce Fold Distinct SortBy KeyBy Join LeftOuterJoin SubtractByKey Cogroup
-	ForeachPartition RDD_Partitions Glom Pairs`
+	ForeachPartition RDD_NumPartitions Glom Pairs`
 
 // What else a job of a Spark user calls of package dstream.
 const jobCalls = `DStream_Cache DStream_Remember MapWithStateDStream_Checkpoint MapWithStateDStream_StateSnapshots
