@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	kafkago "github.com/segmentio/kafka-go"
 	"github.com/statemill/statemill/dstream"
 	"github.com/statemill/statemill/kafka"
 	"github.com/statemill/statemill/source"
@@ -37,7 +35,7 @@ func TestOnePartitionIsBlocked(t *testing.T) {
 		}))
 		dstream.Foreach(kafka.DirectStream(ssc, "in", kafka.Brokers(strings.Split(r.addr, ",")...), kafka.Topics(topic), kafka.FromEarliest(),
 			kafka.StallAfter(200*time.Millisecond), kafka.ReadAhead(0), kafka.RequestTimeout(patience), kafka.RetryFor(patience),
-			kafka.Dialer(&kafkago.Dialer{DialFunc: b.dial})), func(context.Context, dstream.Batch, kafka.Record) error { return nil })
+			kafka.Dialer(onRequests(b.ask))), func(context.Context, dstream.Batch, kafka.Record) error { return nil })
 		require.NoError(r, ssc.Start())
 		select {
 		case text := <-told:
@@ -102,24 +100,11 @@ type blockade struct {
 	open      chan struct{}
 }
 
-func (b *blockade) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-	if err != nil {
-		return nil, err
+// ask waits if it must: it is told of requests.
+func (b *blockade) ask(number uint16, bytes []byte) {
+	if number == fetchRequest && b.asks(bytes) {
+		<-b.open
 	}
-	return &blockedConn{c, b}, nil
-}
-
-type blockedConn struct {
-	net.Conn
-	b *blockade
-}
-
-func (c *blockedConn) Write(p []byte) (int, error) {
-	if len(p) >= 8 && binary.BigEndian.Uint16(p[4:]) == fetchRequest && c.b.asks(p) {
-		<-c.b.open
-	}
-	return c.Conn.Write(p)
 }
 
 // asks says whether a fetch is for the partition: its number stands behind the topic's

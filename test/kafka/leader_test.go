@@ -2,25 +2,15 @@ package kafkatest
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"testing"
 	"time"
 
-	kafkago "github.com/segmentio/kafka-go"
 	"github.com/statemill/statemill/dstream"
 	"github.com/statemill/statemill/kafka"
 	"github.com/stretchr/testify/require"
-)
-
-// Requests by their numbers in the protocol.
-const (
-	produceRequest = 0
-	fetchRequest   = 1
-	endTxnRequest  = 26
 )
 
 // TestLeaderIsKilled: of three real brokers the one that matters most is killed with
@@ -59,7 +49,7 @@ func TestLeaderIsKilled(t *testing.T) {
 		hit("compute", 14, func() (int32, error) { return 1, nil })
 	}
 
-	dialer := &kafkago.Dialer{DialFunc: k.dial}
+	dialer := onRequests(k.asked)
 	const patient = 30 * time.Second
 	err := n.exactly(exactJob{in: in, out: out,
 		source: []kafka.SourceOption{kafka.Dialer(dialer), kafka.RetryFor(patient), kafka.FetchMaxBytes(1 << 10), kafka.ReadAhead(0)},
@@ -181,27 +171,14 @@ func (k *killer) fail(err error) {
 	k.end()
 }
 
-// dial makes connections that tell the killer of each request before it is sent.
-func (k *killer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-	if err != nil {
-		return nil, err
+// asked is told of each request before it is sent.
+func (k *killer) asked(number uint16, _ []byte) {
+	switch number {
+	case produceRequest:
+		k.at("produce")
+	case fetchRequest:
+		k.at("fetch")
+	case endTxnRequest:
+		k.at("endTxn")
 	}
-	return &watchedConn{c, k}, nil
-}
-
-// watchedConn is a connection whose requests are known.
-type watchedConn struct {
-	net.Conn
-	k *killer
-}
-
-func (c *watchedConn) Write(p []byte) (int, error) {
-	if len(p) >= 8 {
-		names := map[uint16]string{produceRequest: "produce", fetchRequest: "fetch", endTxnRequest: "endTxn"}
-		if step, ok := names[binary.BigEndian.Uint16(p[4:])]; ok {
-			c.k.at(step)
-		}
-	}
-	return c.Conn.Write(p)
 }
