@@ -3,8 +3,8 @@
 //
 // [Codec] encodes values: [For] has built-in forms for integers, floats, bools,
 // strings, byte slices and times, and carries everything else in MessagePack,
-// by a plan that is compiled once per type; [Use] checks a codec of the user's
-// own. [Key] is the one canonical encoding of keys; hash, order and files all
+// by a plan that is compiled once per type; [As] stores a type as another one, [Use]
+// checks a codec of the user's own. [Key] is the one canonical encoding of keys; hash, order and files all
 // use it. [Schema] describes what is stored without naming a Go type: it has a
 // fingerprint, prints stored bytes as JSON, and [Compare] tells two apart.
 // [Reader] decodes the values of an old schema, by [Migration]s where needed.

@@ -17,7 +17,7 @@ type Described interface {
 	Schema() Schema
 }
 
-// SchemaFor returns the schema of what c stores: that of [SchemaOf] if [For]
+// SchemaFor returns the schema of what c stores: that of [SchemaOf] if [For] or [As]
 // made c, what c says of itself if it is [Described], else one that names its
 // id alone.
 func SchemaFor[T any](c Codec[T]) (Schema, error) {
@@ -25,6 +25,8 @@ func SchemaFor[T any](c Codec[T]) (Schema, error) {
 	case scalarCodec[T], *packed[T]:
 		return SchemaOf[T]()
 	case *reader[T]:
+		return c.schema, nil
+	case *as[T]:
 		return c.schema, nil
 	case Described:
 		s := c.Schema()
@@ -59,6 +61,15 @@ func Use[T any](own Codec[T]) (Codec[T], Schema, error) {
 	case scalarCodec[T], *packed[T]:
 		s, err := SchemaOf[T]()
 		return own, s, err
+	case *as[T]:
+		s, err := SchemaFor(own)
+		if err == nil {
+			err = tryZero(own, s)
+		}
+		if err != nil {
+			return nil, Schema{}, fmt.Errorf("codec: the zero value of %s, stored as another type: %w", t, err)
+		}
+		return own, s, nil
 	}
 	id := own.ID()
 	if !goodID(id) {

@@ -147,6 +147,8 @@ type statefulOp[K comparable, V, S, M any] struct {
 	// interval is the checkpoint interval that was set, 0 if none was.
 	interval time.Duration
 	quiet    func(b *batchRun) bool // nobody asks for the outputs of an update
+	// notStorable, which may be nil, is why a checkpoint cannot have the states.
+	notStorable error
 
 	op      *staterdd.Operator[K, V, S, M]
 	current *staterdd.MapWithStateRDD[K, S, M] // newest committed version

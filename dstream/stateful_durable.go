@@ -49,6 +49,9 @@ type opFiles[K comparable, S any] struct {
 }
 
 func (o *statefulOp[K, V, S, M]) storable() error {
+	if o.notStorable != nil {
+		return o.notStorable
+	}
 	_, _, err := o.spec.Stored()
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statemill/statemill/codec"
 	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/rdd"
 	"github.com/statemill/statemill/staterdd"
@@ -45,12 +46,32 @@ type logKey struct {
 	Partition, Piece int32
 }
 
-// logRows is such a piece.
-type logRows[T any] struct {
+// logRows is such a piece. Only its codec knows the type of the rows: the operator of
+// every log is the same code.
+type logRows struct {
 	Epoch  uint64
 	Prev   int64  // the time of the batch before
 	Layout string // of rows that lie by key, and of what window where results go on
+	Rows   any    // a slice
+}
+
+// storedRows is the form of logRows in files.
+type storedRows[T any] struct {
+	Epoch  uint64
+	Prev   int64
+	Layout string
 	Rows   []T
+}
+
+func rowsCodec[T any]() (codec.Codec[logRows], error) {
+	return codec.As(
+		func(r logRows) storedRows[T] {
+			rows, _ := r.Rows.([]T) // the zero logRows has none
+			return storedRows[T]{Epoch: r.Epoch, Prev: r.Prev, Layout: r.Layout, Rows: rows}
+		},
+		func(s storedRows[T]) logRows {
+			return logRows{Epoch: s.Epoch, Prev: s.Prev, Layout: s.Layout, Rows: s.Rows}
+		})
 }
 
 // logPiece is the number of rows of a piece.
@@ -64,20 +85,31 @@ func logBatches[T any](w, p *node, again func(b *batchRun, parts [][]T, layout s
 		return
 	}
 	data := newNode(nil, w.kind, p)
-	rows := bind(data, func(b *batchRun) (*rdd.RDD[Pair[logKey, logRows[T]]], error) {
+	rows := bind(data, func(b *batchRun) (*rdd.RDD[Pair[logKey, logRows]], error) {
 		r, err := rddOf[T](b, p)
 		if err != nil {
 			return nil, err
 		}
-		row := logRows[T]{Epoch: b.batch.Epoch, Prev: b.prev.UnixNano()}
+		row := logRows{Epoch: b.batch.Epoch, Prev: b.prev.UnixNano()}
 		if layout != nil {
 			row.Layout = layout(b)
 		}
-		return rdd.MapPartitions(r, func(part int, in iter.Seq[T]) iter.Seq[Pair[logKey, logRows[T]]] {
+		return rdd.MapPartitions(r, func(part int, in iter.Seq[T]) iter.Seq[Pair[logKey, logRows]] {
 			return inPieces(logKey{Time: b.batch.Time.UnixNano(), Partition: int32(part)}, row, in)
 		}), nil
 	})
-	keep := func(c *staterdd.Call[logRows[T], struct{}], k logKey, v Option[logRows[T]]) error {
+	rowsAs, err := rowsCodec[T]()
+	o := keepRows(w, rows, rowsAs, err)
+	w.log = &batchLog{op: o.node, of: p, bringBack: func() ([]loggedBatch, error) { return broughtBack(o, again) }}
+}
+
+// logOp is the hidden operator that keeps pieces.
+type logOp = statefulOp[logKey, logRows, logRows, struct{}]
+
+// keepRows adds the operator that keeps the pieces for the windowed stream w; its
+// rows cannot be stored if err is set.
+func keepRows(w *node, rows *DStream[Pair[logKey, logRows]], c codec.Codec[logRows], err error) *logOp {
+	keep := func(c *staterdd.Call[logRows, struct{}], k logKey, v Option[logRows]) error {
 		if r, ok := v.Get(); ok { // else it is over: the state goes with the deadline
 			c.State.Update(r)
 			// A batch goes when windows that end after this one cannot cover it.
@@ -85,22 +117,26 @@ func logBatches[T any](w, p *node, again func(b *batchRun, parts [][]T, layout s
 		}
 		return nil
 	}
-	d := addStateful(rows, w.kind, staterdd.Keyed(keep).Immutable())
-	o, ok := d.op.(*statefulOp[logKey, logRows[T], logRows[T], struct{}])
-	if !ok {
-		return
+	spec := staterdd.Keyed(keep).Immutable()
+	if err == nil {
+		spec = spec.Codec(c)
+	}
+	d := addStateful(rows, w.kind, spec)
+	o, _ := d.op.(*logOp) // it is one
+	if err != nil {
+		o.notStorable = fmt.Errorf("%w: %w", staterdd.ErrCodec, err)
 	}
 	d.node.face, d.node.suffix = w, " batches"
-	w.log = &batchLog{op: d.node, of: p, bringBack: func() ([]loggedBatch, error) { return broughtBack(o, again) }}
+	return o
 }
 
 // inPieces cuts a partition; one without rows is a piece, too.
-func inPieces[T any](k logKey, row logRows[T], in iter.Seq[T]) iter.Seq[Pair[logKey, logRows[T]]] {
-	return func(yield func(Pair[logKey, logRows[T]]) bool) {
+func inPieces[T any](k logKey, row logRows, in iter.Seq[T]) iter.Seq[Pair[logKey, logRows]] {
+	return func(yield func(Pair[logKey, logRows]) bool) {
 		var rows []T
 		give := func() bool {
 			row.Rows = rows
-			ok := yield(Pair[logKey, logRows[T]]{Key: k, Value: row})
+			ok := yield(Pair[logKey, logRows]{Key: k, Value: row})
 			rows = nil
 			k.Piece++
 			return ok
@@ -116,27 +152,38 @@ func inPieces[T any](k logKey, row logRows[T], in iter.Seq[T]) iter.Seq[Pair[log
 	}
 }
 
-// broughtBack reads the batches that an operator's current version has.
-func broughtBack[T any](o *statefulOp[logKey, logRows[T], logRows[T], struct{}], again func(*batchRun, [][]T, string) *rdd.RDD[T]) ([]loggedBatch, error) {
+// logPieceAt is a piece with its place.
+type logPieceAt struct {
+	at  logKey
+	row logRows
+}
+
+// pieces are those of the operator's current version, by time and place.
+func pieces(o *logOp) ([]logPieceAt, error) {
 	if o.current == nil {
 		return nil, nil
 	}
-	type piece struct {
-		at  logKey
-		row logRows[T]
-	}
-	var pieces []piece
+	var all []logPieceAt
 	for _, rec := range o.current.Records() {
 		for k, e := range rec.StateMap.All() {
-			pieces = append(pieces, piece{k, e.State})
+			all = append(all, logPieceAt{k, e.State})
 		}
 		if err := rec.StateMap.Err(); err != nil {
 			return nil, err
 		}
 	}
-	slices.SortFunc(pieces, func(a, b piece) int {
+	slices.SortFunc(all, func(a, b logPieceAt) int {
 		return cmp.Or(cmp.Compare(a.at.Time, b.at.Time), cmp.Compare(a.at.Partition, b.at.Partition), cmp.Compare(a.at.Piece, b.at.Piece))
 	})
+	return all, nil
+}
+
+// broughtBack reads the batches that an operator's current version has.
+func broughtBack[T any](o *logOp, again func(*batchRun, [][]T, string) *rdd.RDD[T]) ([]loggedBatch, error) {
+	pieces, err := pieces(o)
+	if err != nil {
+		return nil, err
+	}
 	var out []loggedBatch
 	for i := 0; i < len(pieces); {
 		first := pieces[i]
@@ -146,7 +193,8 @@ func broughtBack[T any](o *statefulOp[logKey, logRows[T], logRows[T], struct{}],
 			for len(parts) <= p {
 				parts = append(parts, nil)
 			}
-			parts[p] = append(parts[p], pieces[i].row.Rows...)
+			rows, _ := pieces[i].row.Rows.([]T) // what rowsCodec made
+			parts[p] = append(parts[p], rows...)
 		}
 		out = append(out, loggedBatch{
 			batch: Batch{Epoch: first.row.Epoch, Time: time.Unix(0, first.at.Time).UTC()},
