@@ -24,6 +24,7 @@ type proxy struct {
 	down   bool // connections are refused: they are closed at once
 	number int  // of answers so far
 	fault  func(n int) fault
+	struck map[fault]int // how often each fault has happened
 }
 
 // fault is what becomes of one answer.
@@ -34,7 +35,7 @@ const (
 	cut           // the connection ends before it
 	half          // half of it, then the connection ends
 	delay         // it comes late
-	silence       // it never comes, and the connection stays
+	silence       // it never comes, and the connection stays half-open: nobody is behind it any more
 	garbage       // its bytes are others
 )
 
@@ -44,7 +45,7 @@ const late = 30 * time.Millisecond
 func newProxy(t *testing.T, broker string) *proxy {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	p := &proxy{broker: broker, listen: l, conns: map[net.Conn]bool{}}
+	p := &proxy{broker: broker, listen: l, conns: map[net.Conn]bool{}, struck: map[fault]int{}}
 	p.wait.Go(p.accept)
 	t.Cleanup(p.close)
 	return p
@@ -58,6 +59,13 @@ func (p *proxy) set(f func(n int) fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.number, p.fault = 0, f
+}
+
+// hits is how often a fault has happened.
+func (p *proxy) hits(what fault) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.struck[what]
 }
 
 // drop ends all connections; while down, new ones end too.
@@ -140,6 +148,7 @@ func (p *proxy) answers(client, broker net.Conn) {
 		if p.fault != nil {
 			what = p.fault(p.number)
 		}
+		p.struck[what]++
 		p.mu.Unlock()
 		switch what {
 		case cut:
