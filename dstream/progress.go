@@ -199,6 +199,10 @@ type RangeProgress struct {
 	LastProgress time.Time
 	Waiting      time.Duration // for which a read has been waiting for the source
 	Stalled      bool          // for too long
+	// Written is where the partition really ends, and Held for how long End has stood before
+	// that, by a transaction of others that is open (source.PartitionReport).
+	Written int64
+	Held    time.Duration
 }
 
 // OperatorProgress is one stateful operator's part of a batch.

@@ -27,7 +27,9 @@ import (
 //     numInputRows, both rates, metrics (rate, limit, limitBytes, duplicates, gaps,
 //     skipped, deadLetters, retries: those that are not 0). Of a source that reports
 //     also latestOffset, lag and lastProgress (by partition), stalled (partitions),
-//     warnings, and in metrics its counters and min-, max- and avgOffsetsBehindLatest
+//     uncommitted (offsets behind open transactions) and heldMs (for how long they have
+//     stood there), both by partition where there are some, warnings, and in metrics its
+//     counters and min-, max- and avgOffsetsBehindLatest
 //   - outputs: name, kind, attempts, durationMs, numOutputRows (of exactly-once sinks)
 //   - observedMetrics: the counters, by name, each with added and total
 //   - checkpoint: the fields of CheckpointProgress; left out without one
@@ -157,6 +159,8 @@ type sourceJSON struct {
 	Lag      map[string]int64     `json:"lag,omitempty"`
 	Progress map[string]time.Time `json:"lastProgress,omitempty"`
 	Stalled  []string             `json:"stalled,omitempty"`
+	Open     map[string]int64     `json:"uncommitted,omitempty"`
+	Held     map[string]float64   `json:"heldMs,omitempty"`
 	Warnings []string             `json:"warnings,omitempty"`
 }
 
@@ -174,6 +178,12 @@ func (j *sourceJSON) reports(s *SourceProgress) {
 		}
 		if r.Stalled {
 			j.Stalled = append(j.Stalled, r.Partition)
+		}
+		if n := r.Written - r.End; n > 0 {
+			if j.Open == nil {
+				j.Open, j.Held = map[string]int64{}, map[string]float64{}
+			}
+			j.Open[r.Partition], j.Held[r.Partition] = n, ms(r.Held)
 		}
 		least, most, sum = min(least, r.Lag), max(most, r.Lag), sum+r.Lag
 	}

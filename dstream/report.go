@@ -163,6 +163,7 @@ func (p *SourceProgress) tells(r source.Report) {
 		if x, ok := at[p.Ranges[i].Partition]; ok {
 			g := &p.Ranges[i]
 			g.End, g.Lag, g.LastProgress, g.Waiting, g.Stalled = x.End, x.Lag, x.Progress, x.Waiting, x.Stalled
+			g.Written, g.Held = x.Written, x.Held
 		}
 	}
 }

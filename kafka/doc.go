@@ -32,6 +32,11 @@
 // [source.ChangedError]. Of these, losses (expired offsets, topics that were deleted or
 // made again) can be gone over by choice: [ContinueOnLoss] counts and tells them.
 //
+// A transaction that nobody ends holds readers of committed records up, though the log
+// goes on: where a log really ends, and for how long readers have stood before that, is in
+// reports and progress, and what stands for too long is a notice and a warning that names
+// the offsets and the tool that ends it ([HangAfter]).
+//
 // While a batch computes, bytes of the next one are fetched ([ReadAhead]). They are no
 // plan: a read takes them if it asks for their offsets.
 //

@@ -221,7 +221,7 @@ func (s *kafkaSource) ledLater(ctx context.Context, addr string, unknown []seen)
 		parts[i], all[i] = x.p, i
 	}
 	later := make([]bool, len(unknown))
-	err := s.askBroker(ctx, addr, wire.Latest, parts, all, func(i int, a wire.OffsetAnswer) {
+	err := s.askBroker(ctx, addr, wire.Latest, !s.cfg.dirty, parts, all, func(i int, a wire.OffsetAnswer) {
 		later[i] = a.Epoch >= unknown[i].epoch && a.Offset >= unknown[i].until
 	})
 	if err != nil {

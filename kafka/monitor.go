@@ -36,8 +36,8 @@ func Watch(m *Monitor) SourceOption {
 // errNotWatching: the monitor is bound to nothing.
 var errNotWatching = errors.New("no Kafka source is watched: give Watch to one")
 
-// Healthy is nil while the source is open, plans, and reads without stalls; else it
-// names what is wrong. An idle topic is healthy.
+// Healthy is nil while the source is open, plans, reads without stalls, and does not wait
+// before a transaction that hangs (HangAfter); else it names what is wrong. An idle topic is healthy.
 func (m *Monitor) Healthy() error {
 	s := m.source()
 	if s == nil {
@@ -57,7 +57,7 @@ func (m *Monitor) Healthy() error {
 
 // Report tells position, end, lag and last progress of each partition, warnings,
 // notices, and the counters: lost_records and lost_topics (ContinueOnLoss), mirrored and
-// mirror_failed (Group), read_ahead (chunks that were there when they were wanted).
+// mirror_failed (Group), hanging_transactions (HangAfter), read_ahead (chunks that were there when they were wanted).
 func (m *Monitor) Report() source.Report {
 	if s := m.source(); s != nil {
 		return s.Report()
@@ -85,7 +85,8 @@ func (s *kafkaSource) Report() source.Report {
 	defer s.mu.Unlock()
 	r.Counters = maps.Clone(s.counts)
 	for _, p := range s.parts {
-		x := source.PartitionReport{Partition: p.name, Next: p.done, End: p.end, Progress: p.progress, Stalled: s.stalled(p, now)}
+		x := source.PartitionReport{Partition: p.name, Next: p.done, End: p.end, Progress: p.progress, Stalled: s.stalled(p, now),
+			Written: max(p.end, p.held.high), Held: p.held.waits()}
 		if p.done >= 0 {
 			x.Lag = max(0, p.end-p.done)
 		}
@@ -94,6 +95,9 @@ func (s *kafkaSource) Report() source.Report {
 		}
 		if x.Stalled {
 			r.Warnings = append(r.Warnings, s.stall(p, now))
+		}
+		if s.hangs(p) {
+			r.Warnings = append(r.Warnings, s.hanging(p))
 		}
 		r.Partitions = append(r.Partitions, x)
 	}

@@ -106,12 +106,13 @@ func (s *kafkaSource) ask(ctx context.Context, what int64, parts []*part, which 
 		byLeader[addr] = append(byLeader[addr], i)
 	}
 	return pool.Run(ctx, len(addrs), len(addrs), func(ctx context.Context, _, k int) error {
-		return s.askBroker(ctx, addrs[k], what, parts, byLeader[addrs[k]], set)
+		return s.askBroker(ctx, addrs[k], what, !s.cfg.dirty, parts, byLeader[addrs[k]], set)
 	})
 }
 
-// askBroker asks one broker for offsets of partitions that it leads.
-func (s *kafkaSource) askBroker(ctx context.Context, addr string, what int64, parts []*part, list []int, set func(i int, a wire.OffsetAnswer)) error {
+// askBroker asks one broker for offsets of partitions that it leads, as readers of
+// committed records see them or as they are.
+func (s *kafkaSource) askBroker(ctx context.Context, addr string, what int64, committed bool, parts []*part, list []int, set func(i int, a wire.OffsetAnswer)) error {
 	question := make([]wire.TopicPartition, len(list))
 	index := map[wire.TopicPartition]int{}
 	for k, i := range list {
@@ -120,7 +121,7 @@ func (s *kafkaSource) askBroker(ctx context.Context, addr string, what int64, pa
 	}
 	var answers []wire.OffsetAnswer
 	if err := s.cluster.with(ctx, addr, func(c *wire.Conn) (err error) {
-		answers, err = c.ListOffsets(ctx, what, !s.cfg.dirty, question)
+		answers, err = c.ListOffsets(ctx, what, committed, question)
 		return err
 	}); err != nil {
 		return err

@@ -22,6 +22,7 @@ const (
 	DefaultRetryFor       = 6 * time.Second
 	DefaultRefreshEvery   = 30 * time.Second
 	DefaultStallAfter     = 10 * time.Second
+	DefaultHangAfter      = 2 * time.Minute
 	DefaultReadAhead      = 32 << 20
 )
 
@@ -66,6 +67,7 @@ type config struct {
 	readAhead      int64
 	fetchMaxBytes  int
 	stallAfter     time.Duration
+	hangAfter      time.Duration
 	watches        []*Monitor
 	notify         func(source.Notice)
 	clock          clock.Clock // of health and of looking around
@@ -168,7 +170,7 @@ func defaultConfig() config {
 		maxBatchBytes: DefaultMaxBatchBytes, fetchMaxBytes: DefaultFetchMaxBytes,
 		requestTimeout: DefaultRequestTimeout, retryFor: DefaultRetryFor,
 		clientID: "statemill", dialer: &kafkago.Dialer{},
-		readAhead: -1, stallAfter: DefaultStallAfter, clock: clock.System(),
+		readAhead: -1, stallAfter: DefaultStallAfter, hangAfter: DefaultHangAfter, clock: clock.System(),
 		subscription: subscription{refreshEvery: DefaultRefreshEvery}, start: start{at: wire.Latest},
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/statemill/statemill/source"
 )
 
-// ReadCommitted leaves out aborted transactions, and waits before open ones. It is
-// the default.
+// ReadCommitted leaves out aborted transactions, and waits before open ones (HangAfter).
+// It is the default.
 func ReadCommitted() SourceOption { return sourceOption(func(c *config) { c.dirty = false }) }
 
 // ReadUncommitted delivers the records of open and aborted transactions too, as
@@ -77,6 +77,8 @@ func ContinueOnLoss() SourceOption { return sourceOption(func(c *config) { c.onL
 // beside the batches; a failure is counted ("mirror_failed") and told (OnNotice), and
 // fails no batch. Close brings the last ones within half a second. Their metadata names
 // the root of the checkpoint, so that two jobs with one group are told of each other.
+// Kafka's tool counts the lag up to the high watermark: records of open transactions are
+// lag there, and not in a Report, which has them apart (Written).
 func Group(name string) SourceOption {
 	return sourceOption(func(c *config) {
 		if name == "" || len(name) > 249 {
@@ -94,6 +96,20 @@ func StallAfter(d time.Duration) SourceOption {
 			c.fault("StallAfter is %v, it must be at least 10ms", d)
 		}
 		c.stallAfter = d
+	})
+}
+
+// HangAfter is for how long a transaction of others may be open before a source that reads
+// committed records tells that it waits there (OnNotice, Monitor); default 2 min, at least
+// 10 ms. A client's transaction times out after one minute by default; give more where
+// producers are allowed longer ones. What advances is not told: it is the last stable
+// offset that must stand still for so long, while the log goes on behind it.
+func HangAfter(d time.Duration) SourceOption {
+	return sourceOption(func(c *config) {
+		if d < 10*time.Millisecond {
+			c.fault("HangAfter is %v, it must be at least 10ms", d)
+		}
+		c.hangAfter = d
 	})
 }
 

@@ -82,6 +82,7 @@ func (s *kafkaSource) plan(ctx context.Context, l source.Limits) (source.Plan, e
 func (s *kafkaSource) planned(moves []move, spans []span, take []int64) source.Plan {
 	plan := source.Plan{Ranges: make([]source.Range, len(moves))}
 	lost := map[*part]int64{}
+	now := s.cfg.clock.Now()
 	s.mu.Lock()
 	for i, m := range moves {
 		p := m.p
@@ -89,7 +90,8 @@ func (s *kafkaSource) planned(moves []move, spans []span, take []int64) source.P
 			lost[p] = p.next
 		}
 		p.placed, p.next, p.stop = true, m.from+take[i], m.stop
-		p.end, p.epoch = spans[i].latest, spans[i].epoch
+		p.endsAt(spans[i].latest, now)
+		p.epoch = spans[i].epoch
 		if p.done < 0 {
 			p.done = m.from
 		}

@@ -58,6 +58,7 @@ type part struct {
 	progress time.Time // when a read last moved
 	stuck    time.Time // since when one has been waiting, zero when none is
 	told     bool      // that it is stalled
+	held     held      // before open transactions
 
 	size    float64 // bytes per record, 0 while unknown
 	wire    float64 // bytes per offset as they are sent, 0 while unknown

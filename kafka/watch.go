@@ -35,7 +35,7 @@ func (w *watch) close() {
 func (w *watch) run(ctx context.Context) {
 	defer close(w.ended)
 	for {
-		timer := w.s.cfg.clock.NewTimer(w.s.cfg.stallAfter / 4)
+		timer := w.s.cfg.clock.NewTimer(w.every() / 4)
 		select {
 		case <-timer.C():
 			w.look(ctx)
@@ -44,6 +44,14 @@ func (w *watch) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// every is how often the ends are asked for.
+func (w *watch) every() time.Duration {
+	if w.s.cfg.dirty {
+		return w.s.cfg.stallAfter
+	}
+	return min(w.s.cfg.stallAfter, w.s.cfg.hangAfter)
 }
 
 // look tells what has changed since the last look.
@@ -55,15 +63,23 @@ func (w *watch) look(ctx context.Context) {
 	s.mu.Lock()
 	for _, p := range s.parts {
 		waits = waits || !p.stuck.IsZero()
-		switch stalled := s.stalled(p, now); {
-		case stalled && !p.told:
-			news = append(news, s.stall(p, now))
-		case !stalled && p.told:
-			news = append(news, fmt.Sprintf("topic %q partition %d: reading moves again", p.Topic, p.Partition))
-		default:
-			continue
+		if stalled := s.stalled(p, now); stalled != p.told {
+			p.told = stalled
+			if stalled {
+				news = append(news, s.stall(p, now))
+			} else {
+				news = append(news, fmt.Sprintf("topic %q partition %d: reading moves again", p.Topic, p.Partition))
+			}
 		}
-		p.told = !p.told
+		if hangs := s.hangs(p); hangs != p.held.told {
+			p.held.told = hangs
+			if hangs {
+				s.counts["hanging_transactions"]++
+				news = append(news, s.hanging(p))
+			} else {
+				news = append(news, fmt.Sprintf("topic %q partition %d: the transaction is over, committed records go on to offset %d", p.Topic, p.Partition, p.end))
+			}
+		}
 	}
 	stalled := s.planStalled(now)
 	switch {
@@ -78,13 +94,15 @@ func (w *watch) look(ctx context.Context) {
 	for _, text := range news {
 		s.notice("%s", text)
 	}
-	if waits || now.Sub(w.asked) >= s.cfg.stallAfter {
+	if waits || now.Sub(w.asked) >= w.every() {
 		w.asked = now
 		w.ends(ctx, parts)
 	}
 }
 
 // ends asks each broker for the ends of what it leads. Who does not answer is passed by.
+// Where a log really ends is asked for first: what is committed behind it meanwhile is no
+// open transaction.
 func (w *watch) ends(ctx context.Context, parts []*part) {
 	byLeader := map[string][]int{}
 	for i, p := range parts {
@@ -95,10 +113,18 @@ func (w *watch) ends(ctx context.Context, parts []*part) {
 	ctx, cancel := context.WithTimeout(ctx, w.s.cfg.requestTimeout)
 	defer cancel()
 	for addr, list := range byLeader {
-		_ = w.s.askBroker(ctx, addr, wire.Latest, parts, list, func(i int, a wire.OffsetAnswer) {
+		high := make([]int64, len(parts))
+		for i := range high {
+			high[i] = -1
+		}
+		if !w.s.cfg.dirty {
+			_ = w.s.askBroker(ctx, addr, wire.Latest, false, parts, list, func(i int, a wire.OffsetAnswer) { high[i] = a.Offset })
+		}
+		now := w.s.cfg.clock.Now()
+		_ = w.s.askBroker(ctx, addr, wire.Latest, !w.s.cfg.dirty, parts, list, func(i int, a wire.OffsetAnswer) {
 			w.s.mu.Lock()
 			defer w.s.mu.Unlock()
-			parts[i].end = max(parts[i].end, a.Offset)
+			parts[i].sees(a.Offset, high[i], now)
 		})
 	}
 }
@@ -142,7 +168,7 @@ func (s *kafkaSource) moved(p *part, a wire.FetchAnswer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.stuck, p.progress = time.Time{}, now
-	p.end = max(p.end, s.endOf(a))
+	p.sees(s.endOf(a), a.HighWatermark, now)
 }
 
 // endOf is where a log ends for this source.

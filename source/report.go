@@ -32,6 +32,13 @@ type PartitionReport struct {
 	// Next is the offset behind what is committed, End the one behind the last record
 	// that the source knows of, Lag the difference. Next is -1 before the first plan.
 	Next, End, Lag int64
+	// Written is where the source really ends, if it gives only what is committed and
+	// knows of more; else it is End, or 0 of sources that do not tell. What lies between is
+	// no lag: nobody can read it yet.
+	Written int64
+	// Held is for how long End has been seen to stand before Written, by a transaction that
+	// is open; 0 if it does not.
+	Held time.Duration
 	// Progress is when a read last moved forward, or found nothing left to read; zero
 	// before the first.
 	Progress time.Time

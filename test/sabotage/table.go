@@ -128,6 +128,7 @@ var table = []Break{
 	{Name: "mirror-of-any-root", Package: "kafka", Test: "TestMirrorNamesItsRoot"},
 	{Name: "mirror-read-once", Package: "kafka", Test: "TestTwoJobsMirrorToOneGroup"},
 	{Name: "new-partition-from-end", Package: "kafka", Test: "TestNewPartitions"},
+	{Name: "open-transactions-add-up", Package: "kafka", Test: "TestHangingTransaction"},
 	{Name: "partitions-counted-once", Package: "kafka", Test: "TestMorePartitions"},
 	{Name: "scram-unproved", Package: "kafka", Test: "TestScramRefuses"},
 	{Name: "skipped-markers-lost", Package: "kafka/internal/batch", Test: "TestMarkersBelowTheOffset"},
