@@ -19,6 +19,7 @@ import (
 // history is one run of a plan.
 type history struct {
 	*rig
+	all     *tally
 	random  *rand.Rand // for what the machine decides: which unsynced bytes survive
 	brokers historyBrokers
 	disk    *vfs.Mem // nil: objects
@@ -43,7 +44,7 @@ type history struct {
 // historyBrokers is what can be done to a cluster.
 type historyBrokers interface {
 	compact()
-	move(topic string, partition int, to uint64)
+	move(topic string, partition int, to uint64) bool // false: it leads already
 	coordinators()
 	kill(topic string, partition int) error
 	start() error
@@ -85,6 +86,9 @@ func (h *history) run(steps []step) {
 	}
 	h.check()
 }
+
+// happened counts what was done.
+func (h *history) happened(kind string) { h.all.happened[kind]++ }
 
 func (l *historyLife) seen() int {
 	l.mu.Lock()
@@ -143,6 +147,7 @@ func (h *history) reap() {
 func (h *history) ended(err error) {
 	l := h.now
 	require.True(h, l.armed && l.faults.Hits() > 0, "life %d ends by itself: %v", h.lives, err)
+	h.happened("crash")
 	l.cancel()
 	l.cut()
 	if h.disk != nil {
@@ -201,7 +206,14 @@ func (h *history) stop() bool {
 	return false
 }
 
+// do does a step. Kinds for which there may be nothing to do count themselves what
+// happens.
 func (h *history) do(s step) {
+	switch s.kind {
+	case "crash", "trim", "lose", "sleep", "wake", "stop", "move", "compact":
+	default:
+		defer h.happened(s.kind)
+	}
 	switch s.kind {
 	case "write":
 		cl := h.client()
@@ -221,6 +233,7 @@ func (h *history) do(s step) {
 	case "trim":
 		if at := h.positions()[fmt.Sprintf("%s-%d", h.in, s.partition)]; at > h.listOffsets(h.ctx, h.in, -2)[int32(s.partition)] {
 			h.expireIn(h.in, int32(s.partition), at)
+			h.happened(s.kind)
 		}
 	case "lose":
 		h.lose(s)
@@ -230,7 +243,9 @@ func (h *history) do(s step) {
 	case "cut":
 		h.now.cut()
 	case "move":
-		h.brokers.move([]string{h.in, h.table, h.out, h.changes}[s.data%4], s.partition, s.data)
+		if h.brokers.move([]string{h.in, h.table, h.out, h.changes}[s.data%4], s.partition, s.data) {
+			h.happened(s.kind)
+		}
 	case "coordinators":
 		h.brokers.coordinators()
 	case "compact":
@@ -252,6 +267,7 @@ func (h *history) do(s step) {
 		}
 	case "stop":
 		if h.stop() {
+			h.happened(s.kind)
 			h.now = h.live(false)
 		}
 	case "sleep":
@@ -279,6 +295,7 @@ func (h *history) sleep(s step) {
 	case <-h.ctx.Done():
 		h.Fatal("no call to sleep at")
 	}
+	h.happened(s.kind)
 	h.asleep, h.wake = l, z
 	h.now = h.live(false)
 }
@@ -299,10 +316,12 @@ func (h *history) wakeUp() {
 			require.True(h, older(err), "an old run ends with %v", err)
 			h.asleep.cut()
 			h.asleep = nil
+			h.happened("wake")
 		case err := <-h.now.done:
 			if older(err) {
 				h.now.cut()
 				h.now, h.asleep = h.asleep, nil
+				h.happened("wake")
 			} else {
 				h.ended(err)
 			}
@@ -363,6 +382,7 @@ func (h *history) lose(s step) {
 	var gone *kafka.OffsetRangeError
 	require.ErrorAs(h, err, &gone)
 	require.Equal(h, kafka.OffsetRangeError{Topic: h.in, Partition: int32(s.partition), Wanted: at, Earliest: first, Latest: end}, *gone)
+	h.happened(s.kind)
 	h.now = h.live(true)
 	h.await()
 }

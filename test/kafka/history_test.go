@@ -2,6 +2,7 @@ package kafkatest
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -18,18 +19,21 @@ import (
 
 // seeds runs histories: those of the seeds 1, 2, 3 … up to a number, or, where
 // STATEMILL_HISTORIES says for how long, those from now on. STATEMILL_HISTORY_SEED
-// runs one history again.
-func seeds(t *testing.T, number int, run func(seed uint64)) {
+// runs one history again. What is planned often must have happened in one of them.
+func seeds(t *testing.T, number int, run func(seed uint64, all *tally)) {
+	all, enough := newTally(), enoughOfNew
+	defer func() { all.require(t, enough) }()
 	if text := os.Getenv("STATEMILL_HISTORY_SEED"); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
 		require.NoError(t, err, "STATEMILL_HISTORY_SEED")
-		run(seed)
+		run(seed, all)
 		return
 	}
 	text := os.Getenv("STATEMILL_HISTORIES")
 	if text == "" {
+		enough = enoughOfFixed
 		for i := range number {
-			run(uint64(i + 1))
+			run(uint64(i+1), all)
 		}
 		return
 	}
@@ -37,22 +41,35 @@ func seeds(t *testing.T, number int, run func(seed uint64)) {
 	require.NoError(t, err, "STATEMILL_HISTORIES")
 	began, n := time.Now(), 0
 	for seed := uint64(began.UnixNano()); time.Since(began) < d && !t.Failed(); seed++ {
-		run(seed)
+		run(seed, all)
 		n++
 	}
 	t.Logf("%d histories in %v", n, time.Since(began).Round(time.Second))
 }
 
+// again is the command that runs the plan of a seed once more.
+func (s setting) again(seed uint64) string {
+	command := "go test ./test/kafka -run TestHistoriesEmbedded -count=1 -v"
+	switch s.nodes {
+	case 0:
+	case 1:
+		command = "make test-kafka ARGS='-run TestHistories$$'"
+	default:
+		command = "make test-kafka3 LEADERS='TestHistories$$'"
+	}
+	return fmt.Sprintf("STATEMILL_HISTORY_SEED=%d %s", seed, command)
+}
+
 // history makes the topics and the plan of a seed, and runs it. Whoever it fails for
-// finds the seed and the plan in the log.
-func (r *rig) history(seed uint64, s setting, patient time.Duration, brokers historyBrokers) {
+// finds the seed, how to run it again, and the plan in the log.
+func (r *rig) history(seed uint64, s setting, patient time.Duration, brokers historyBrokers, all *tally) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	s.objects = random.IntN(2) == 0
 	steps := planHistory(random, s)
 	began := time.Now()
 	defer func() {
 		if r.Failed() {
-			r.Logf("STATEMILL_HISTORY_SEED=%d, object store %t:", seed, s.objects)
+			r.Logf("seed %d, object store %t; run it again: %s", seed, s.objects, s.again(seed))
 			for i, x := range steps {
 				r.Logf("%3d %v", i+1, x)
 			}
@@ -62,7 +79,7 @@ func (r *rig) history(seed uint64, s setting, patient time.Duration, brokers his
 	if r.replicas > 1 {
 		config = append(config, "min.insync.replicas=2")
 	}
-	h := &history{rig: r, random: rand.New(rand.NewPCG(seed, 1)), brokers: brokers, patient: patient,
+	h := &history{rig: r, all: all, random: rand.New(rand.NewPCG(seed, 1)), brokers: brokers, patient: patient,
 		in: r.topic(historyPartitions, config...), out: r.topic(2, config...), changes: r.topic(2, config...),
 		table: r.topic(1, append(config, "cleanup.policy=compact", "segment.ms=100", "min.cleanable.dirty.ratio=0.001",
 			"max.compaction.lag.ms=100", "min.compaction.lag.ms=0")...)}
@@ -82,9 +99,17 @@ func (r *rig) history(seed uint64, s setting, patient time.Duration, brokers his
 			h.wake.Thaw()
 		}
 	}()
+	all.plans(steps)
+	if r.real { // the broker's own cleaner comes by itself
+		all.planned["compact"]++
+	}
 	h.run(steps)
+	gone := h.compacted()
+	if gone > 0 {
+		h.happened("compact")
+	}
 	r.Logf("seed %d: %d steps, %d lives, %d records, %d of them aborted and %d lost, %d compacted away, %v",
-		seed, len(steps), h.lives, h.numbers, h.model.are(aborted), h.model.are(lost), h.compacted(), time.Since(began).Round(time.Millisecond))
+		seed, len(steps), h.lives, h.numbers, h.model.are(aborted), h.model.are(lost), gone, time.Since(began).Round(time.Millisecond))
 }
 
 // embeddedHistory is what each of the histories of TestHistoriesEmbedded may do.
@@ -98,7 +123,7 @@ func TestHistoriesEmbedded(t *testing.T) {
 	if testing.Short() {
 		number = 4
 	}
-	seeds(t, number, func(seed uint64) {
+	seeds(t, number, func(seed uint64, all *tally) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			c, err := kfake.NewCluster(kfake.NumBrokers(3))
 			require.NoError(t, err)
@@ -106,7 +131,7 @@ func TestHistoriesEmbedded(t *testing.T) {
 			r := newRig(t, strings.Join(c.ListenAddrs(), ","), false)
 			b := &fakeBrokers{r, c}
 			b.keepLogs(seed%2 == 0)
-			r.history(seed, embeddedHistory, 20*time.Second, b)
+			r.history(seed, embeddedHistory, 20*time.Second, b, all)
 		})
 	})
 }
@@ -119,7 +144,7 @@ func TestHistories(t *testing.T) {
 	if realNodes(t, 1).count >= 3 {
 		number = 3
 	}
-	seeds(t, number, func(seed uint64) {
+	seeds(t, number, func(seed uint64, all *tally) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			n := realNodes(t, 1)
 			ctx, end := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -130,7 +155,7 @@ func TestHistories(t *testing.T) {
 			if n.count >= 3 {
 				s.kills = 2
 			}
-			n.history(seed, s, time.Minute, &realBrokers{n})
+			n.history(seed, s, time.Minute, &realBrokers{n}, all)
 		})
 	})
 }
@@ -138,9 +163,9 @@ func TestHistories(t *testing.T) {
 // realBrokers is a cluster of processes.
 type realBrokers struct{ *nodes }
 
-func (b *realBrokers) compact()                 { panic("not planned") }
-func (b *realBrokers) coordinators()            { panic("not planned") }
-func (b *realBrokers) move(string, int, uint64) { panic("not planned") }
+func (b *realBrokers) compact()                      { panic("not planned") }
+func (b *realBrokers) coordinators()                 { panic("not planned") }
+func (b *realBrokers) move(string, int, uint64) bool { panic("not planned") }
 
 // kill ends the leader of a partition; not the controller, unless it is alone.
 func (b *realBrokers) kill(topic string, partition int) error {
@@ -199,11 +224,13 @@ func (b *fakeBrokers) keepLogs(unknown bool) {
 
 func (b *fakeBrokers) compact()      { b.Compact() }
 func (b *fakeBrokers) coordinators() { b.RehashCoordinators() }
-func (b *fakeBrokers) move(topic string, partition int, to uint64) {
+func (b *fakeBrokers) move(topic string, partition int, to uint64) bool {
 	if b.PartitionInfo(topic, int32(partition)) == nil {
 		partition = 0
 	}
+	before := b.LeaderFor(topic, int32(partition))
 	require.NoError(b, b.MoveTopicPartition(topic, int32(partition), int32(to/8%3)))
+	return b.LeaderFor(topic, int32(partition)) != before
 }
 func (b *fakeBrokers) kill(string, int) error { panic("not planned") }
 func (b *fakeBrokers) start() error           { panic("not planned") }

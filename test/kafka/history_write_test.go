@@ -105,6 +105,18 @@ func (h *history) end(s step) {
 	for _, w := range x.written {
 		w.fate = f
 	}
+	h.happened(s.ends())
+}
+
+// ends is how a transaction ends, if brokers live.
+func (s step) ends() string {
+	switch {
+	case s.dies():
+		return "die"
+	case s.yes:
+		return "commit"
+	}
+	return "abort"
 }
 
 // dies says that the producer does not end its transaction.

@@ -16,8 +16,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// report 28: the broker is killed in mid-batch and comes back: both jobs that read it
-// go on, each with every record counted once.
+// restartAfter is how long TestBrokerRestart leaves the broker down.
+const restartAfter = 20 * time.Second
+
+// report 28: the broker is killed in mid-batch and comes back after 20 s: both jobs that
+// read it go on, each with every record counted once.
 func TestBrokerRestart(t *testing.T) {
 	r := realRig(t)
 	dir := os.Getenv("STATEMILL_KAFKA_DIR")
@@ -46,7 +49,7 @@ func TestBrokerRestart(t *testing.T) {
 			if err := down(); err != nil {
 				return "", 0, err
 			}
-			time.AfterFunc(2*time.Second, func() { up <- script("start.sh") })
+			time.AfterFunc(restartAfter, func() { up <- script("start.sh") })
 		}
 		n, err := strconv.Atoi(x.Text())
 		return "sum", n, err
@@ -64,7 +67,7 @@ func TestBrokerRestart(t *testing.T) {
 						return state.OrElse(0)
 					}).Named("sums")))
 				return nil
-			}, dstream.WithMaxRecordsPerBatch(4000))
+			}, dstream.WithMaxRecordsPerBatch(4000), dstream.WithIORetry(time.Minute)) // its start may take as long as it likes
 		})
 	}
 	jobs.Wait()
