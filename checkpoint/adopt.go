@@ -39,6 +39,9 @@ func (s *Session) adopt(ctx context.Context, epoch, term uint64) (protocol.Resul
 		}
 		entries = append(entries, oc)
 	}
+	if err := s.adoptCounts(ctx, epoch, term); err != nil {
+		return protocol.Result{}, err
+	}
 	s.adopted, s.target, s.entries = m, m, entries
 	digests := make([]protocol.Sum, len(s.memories))
 	for i, mem := range s.memories {

@@ -16,8 +16,13 @@ import (
 // for deltas at or above it that the commit of their epoch does not name. What
 // belongs to an epoch without a commit is never deleted: somebody may still
 // commit or adopt it (CE6, CE7). Snapshots are named by no commit, so only the
-// floor decides. Owners and metadata stay.
+// floor decides. What was counted in an epoch goes when the next one is committed:
+// until then somebody may take its commit out of the root by hand, and the epoch is
+// adopted. Owners and metadata stay.
 func Deletable(name string, newest *Commit, commit func(epoch uint64) *Commit) bool {
+	if n, _, ok := ParseCountsName(name); ok {
+		return protocol.Deletable(protocol.File{Epoch: n, Data: true}, newest.Epoch)
+	}
 	for _, folder := range []string{planFolder, commitFolder} {
 		if rest, ok := strings.CutPrefix(name, folder); ok {
 			n, ok := parseNumber(rest)
@@ -56,6 +61,9 @@ func DeletableLeftover(target, tag, own string, newest *Commit, commit func(epoc
 	}
 	if n, ok := ParseStateName(target); ok && n.Kind == statefile.Delta && n.Version >= newest.Floor {
 		return n.Version <= newest.Epoch && commit(n.Version) != nil
+	}
+	if n, _, ok := ParseCountsName(target); ok {
+		return n <= newest.Epoch
 	}
 	return Deletable(target, newest, commit)
 }

@@ -78,6 +78,9 @@ type Config struct {
 	Sources []string
 	// Sinks are the job's exactly-once sinks.
 	Sinks []sink.Unit
+	// Counts says that the counters of commits are to be exact, over an epoch that
+	// is adopted too: with exactly-once sinks they then cost a document an epoch.
+	Counts bool
 
 	// Rescale allows partition counts to change.
 	Rescale bool
@@ -86,7 +89,8 @@ type Config struct {
 	// Takeover says what to do about another run.
 	Takeover Takeover
 	// AcceptRedo accepts an epoch computed again that differs from what a sink
-	// has: the sink keeps what it has.
+	// has: the sink keeps what it has. It accepts that an epoch is adopted without
+	// its Counts, if they are lost.
 	AcceptRedo bool
 	// Options have defaults.
 	Options Options

@@ -13,6 +13,7 @@
 //	state/<number>/<part>/<N>.<term>.delta     what version N changed, or a base
 //	state/<number>/<part>/<N>.<term>.snapshot  all of version N, a cache
 //	state/<number>/r<k>/<part>/…           the same after k changes of the partition count
+//	counts/<N>.<term>                      [Counts]: what a run counted in epoch N, if the job counts
 //	commits/<N>                            [Commit]: which files make version N
 //
 // Numbers are decimal without padding. Operators go by numbers, as their names

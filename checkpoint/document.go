@@ -20,9 +20,10 @@ const (
 	metadataFormat = 1
 	planFormat     = 1
 	commitFormat   = 1
+	countsFormat   = 1
 )
 
-// document is what the four kinds have in common.
+// document is what the five kinds have in common.
 type document interface {
 	// identity gives the format, the number that stands inside, and the newest
 	// format that this program reads.

@@ -49,6 +49,8 @@ func samples() map[string]document {
 				{Number: 4, Layout: 2, Partitions: []PartitionCommit{{File: "7.3.delta", Base: true, Size: 99, Checksum: sum, Keys: 1, Chain: sum}}}},
 			Sinks:    []SinkCommit{{Name: "out", Epoch: 7, Term: 3, Digest: sum}},
 			Counters: map[string]int64{"records": 9, "skipped": 0}},
+		"counts":         &Counts{Format: 1, Epoch: 7, Term: 3, Run: "r", Counters: map[string]int64{"total.seen": 9, "lost": -1}},
+		"counting-owner": &Owner{Format: 1, Term: 7, Run: "r", Host: "host", PID: 1, Since: zero, Counts: true},
 	}
 }
 
@@ -197,7 +199,7 @@ func TestNothingNamesGo(t *testing.T) {
 
 func FuzzDocuments(f *testing.F) {
 	var kinds []document
-	for _, name := range []string{"owner", "metadata", "plan", "change", "commit"} {
+	for _, name := range []string{"owner", "metadata", "plan", "change", "commit", "counts"} {
 		d := samples()[name]
 		kinds = append(kinds, d)
 		b, err := encode(d)

@@ -19,6 +19,9 @@ type Owner struct {
 	PID  int    `json:"pid"`
 	// Since is when it took the root, unix nanoseconds.
 	Since int64 `json:"since"`
+	// Counts says that the run makes a [Counts] for each of its epochs before it
+	// writes exactly-once sinks: one that is not there is lost.
+	Counts bool `json:"counts,omitempty"`
 }
 
 // Metadata is metadata/<seq>: what the job's operators are and how their state

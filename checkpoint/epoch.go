@@ -2,10 +2,12 @@ package checkpoint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/statemill/statemill/internal/protocol"
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/sink"
 )
 
@@ -21,12 +23,17 @@ type CommitInput struct {
 	// that one.
 	Floor uint64
 	// Counters are for people and tools. Those whose names begin with TotalPrefix
-	// count from commit to commit: epochs that compute nothing carry them over.
+	// count from commit to commit: epochs that compute nothing carry them over. See
+	// Config.Counts for one that is adopted.
 	Counters map[string]int64
 }
 
 // TotalPrefix begins the names of counters that are totals of all epochs so far.
 const TotalPrefix = "total."
+
+// Counts reports whether the job, or an earlier program of the root, has totals: only
+// then there may be a [Counts].
+func (c *Commit) Counts() bool { return len(c.totals()) > 0 }
 
 // totals are the counters that a commit hands on to the next one.
 func (c *Commit) totals() map[string]int64 {
@@ -101,21 +108,29 @@ func (s *Session) Outputs() error {
 	return s.m.Done(protocol.OK())
 }
 
-// Sinks writes the exactly-once sinks. ops are the operators' entries of the
-// commit to come, as in CommitInput; units has one writer for each sink, in the
-// order of Config.Sinks. Without sinks it need not be called.
-func (s *Session) Sinks(ctx context.Context, ops []OperatorCommit, units []sink.Writer) error {
+// Sinks writes the exactly-once sinks. in is the commit to come, of which Operators
+// and, with Config.Counts, Counters must be what Commit is told then; units has one
+// writer for each sink, in the order of Config.Sinks. Without sinks it need not be
+// called.
+func (s *Session) Sinks(ctx context.Context, in CommitInput, units []sink.Writer) error {
 	if err := s.at("Sinks", protocol.PlainOutputs); err != nil {
 		return err
 	}
 	if len(units) != len(s.cfg.Sinks) {
 		return fmt.Errorf("checkpoint: %d writers for %d sinks", len(units), len(s.cfg.Sinks))
 	}
-	entries, err := s.complete(ops)
+	entries, err := s.complete(in.Operators)
 	if err != nil {
 		return err
 	}
 	s.entries, s.units = entries, units
+	if sabotage.On("counts-after-sinks") {
+		return errors.Join(s.done(ctx, protocol.OK()), s.writeCounts(ctx, in.Counters))
+	}
+	// Before any sink, so that who adopts the epoch finds it.
+	if err := s.writeCounts(ctx, in.Counters); err != nil {
+		return s.fail(ctx, err)
+	}
 	return s.done(ctx, protocol.OK())
 }
 
@@ -137,6 +152,9 @@ func (s *Session) Commit(ctx context.Context, in CommitInput) (*Commit, error) {
 	}
 	if s.units != nil && chainsOf(s.entries).sum() != chainsOf(entries).sum() {
 		return nil, fmt.Errorf("checkpoint: commit of epoch %d: the chain hashes are others than the sinks were written with", s.Epoch())
+	}
+	if err := s.sameCounters(&in); err != nil {
+		return nil, err
 	}
 	s.entries, s.input, s.ready = entries, in, true
 	if err := s.drive(ctx); err != nil {

@@ -94,6 +94,7 @@ type job struct {
 	// quiet is an operator that neither counts nor writes.
 	quiet  string
 	s0term uint64 // of the last session
+	extra  int64  // that the job counts in each epoch, beside the records
 }
 
 func schemaOf[T any]() codec.Schema {
@@ -138,7 +139,7 @@ func namedJob(run string, m medium, in vfs.Injector, ops ...JobOperator) *job {
 	return &job{step: func(string, uint64) {}, word: func(i int64) string { return fmt.Sprintf("w%d", i*i%11) }, cfg: Config{
 		Store: m.open(run, in), Run: run, Host: "here", PID: 7, Now: func() int64 { return zero },
 		Wait:     func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-		Interval: second, Zero: zero, Operators: ops, Options: Options{RetryLimit: -1},
+		Interval: second, Zero: zero, Operators: ops, Counts: true, Options: Options{RetryLimit: -1},
 	}}
 }
 
@@ -247,7 +248,18 @@ func (j *job) close() error {
 	return s.Close()
 }
 
-// dump gives the newest version of all operators, as text.
+// counters are what the job counts of the epoch under way: all records so far.
+func (j *job) counters() map[string]int64 {
+	total := perEpoch + j.extra
+	if c := j.s.Start().Commit; c != nil {
+		total += c.Counters[totalRecords]
+	}
+	return map[string]int64{totalRecords: total, "records": perEpoch}
+}
+
+const totalRecords = TotalPrefix + "records"
+
+// dump gives the newest version of all operators, as text, and what is counted.
 func dump(ctx context.Context, store vfs.Store) (string, error) {
 	r := OpenRoot(store)
 	var b strings.Builder
@@ -255,6 +267,7 @@ func dump(ctx context.Context, store vfs.Store) (string, error) {
 	if err != nil || c == nil {
 		return "", err
 	}
+	fmt.Fprintf(&b, "%d records\n", c.Counters[totalRecords])
 	n := c.Epoch
 	m, err := r.Metadata(ctx, c.Metadata)
 	if err != nil {

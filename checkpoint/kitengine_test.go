@@ -61,12 +61,12 @@ func (j *job) one(ctx context.Context) error {
 			}
 			units = append(units, w)
 		}
-		if err := s.Sinks(ctx, ops, units); err != nil {
+		if err := s.Sinks(ctx, CommitInput{Operators: ops, Counters: j.counters()}, units); err != nil {
 			return err
 		}
 	}
 	j.step("commit", n)
-	in := CommitInput{Operators: ops, Watermark: plan.Time}
+	in := CommitInput{Operators: ops, Watermark: plan.Time, Counters: j.counters()}
 	if j.keep > 0 && n > j.keep && j.whole[n-j.keep] {
 		in.Floor = n - j.keep
 	}

@@ -15,6 +15,7 @@ const (
 	metadataFolder = "metadata/"
 	planFolder     = "offsets/"
 	commitFolder   = "commits/"
+	countsFolder   = "counts/"
 	stateFolder    = "state/"
 
 	// LockName is the name of the lock that a run holds on stores with locks.
@@ -32,6 +33,20 @@ func PlanName(epoch uint64) string { return numbered(planFolder, epoch) }
 
 // CommitName gives the name of the commit of an epoch.
 func CommitName(epoch uint64) string { return numbered(commitFolder, epoch) }
+
+// CountsName gives the name of what a run counted in an epoch.
+func CountsName(epoch, term uint64) string {
+	return numbered(countsFolder, epoch) + "." + strconv.FormatUint(term, 10)
+}
+
+// ParseCountsName reads what CountsName gives; ok is false for anything else.
+func ParseCountsName(name string) (epoch, term uint64, ok bool) {
+	rest, ok := strings.CutPrefix(name, countsFolder)
+	e, t, dot := strings.Cut(rest, ".")
+	epoch, okE := parseNumber(e)
+	term, okT := parseNumber(t)
+	return epoch, term, ok && dot && okE && okT
+}
 
 func numbered(folder string, n uint64) string { return folder + strconv.FormatUint(n, 10) }
 

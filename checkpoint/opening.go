@@ -116,7 +116,8 @@ func (s *Session) suits(ctx context.Context) (ok bool, err error) {
 
 // register takes the term.
 func (s *Session) register(ctx context.Context, term uint64) (protocol.Result, error) {
-	o := &Owner{Format: ownerFormat, Term: term, Run: s.cfg.Run, Host: s.cfg.Host, PID: s.cfg.PID, Since: s.cfg.Now()}
+	o := &Owner{Format: ownerFormat, Term: term, Run: s.cfg.Run, Host: s.cfg.Host, PID: s.cfg.PID, Since: s.cfg.Now(),
+		Counts: s.cfg.counting()}
 	name := OwnerName(term)
 	out, err := s.create(ctx, name, o, func(b []byte) (uint64, error) {
 		// Whose it is does not matter; a damaged one is taken, too.

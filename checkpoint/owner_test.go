@@ -176,7 +176,7 @@ func TestMisuse(t *testing.T) {
 	s := j.s
 	require.ErrorContains(t, s.Deltas(ctx), `Deltas was called out of order: the session waits for "idle after 0"`)
 	require.Error(t, s.Outputs())
-	require.Error(t, s.Sinks(ctx, nil, nil))
+	require.Error(t, s.Sinks(ctx, CommitInput{}, nil))
 	_, err := s.Commit(ctx, CommitInput{})
 	require.Error(t, err)
 	require.NoError(t, s.Plan(ctx, Plan{Time: zero + 1}))

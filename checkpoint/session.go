@@ -84,6 +84,7 @@ type Session struct {
 	redone   sink.Memory // what the last dry run would have written
 	lost     int         // how often sinks said in this epoch that they were fenced
 	adopted  *Metadata   // of the epoch that is adopted
+	counted  *Counts     // of the epoch, once it is durable
 	written  *Commit     // whose owner check has yet to come
 	trying   *Commit     // that was begun to be created, until its epoch is reported
 

@@ -81,6 +81,9 @@ func (s *Session) createCommit(ctx context.Context, a protocol.Action) (protocol
 	if s.commit != nil {
 		c.Counters = s.commit.totals()
 	}
+	if s.adopted != nil && s.counted != nil && !sabotage.On("counts-not-adopted") {
+		c.Counters = s.counted.Counters
+	}
 	switch {
 	case a.Plan == protocol.Change:
 		c.Watermark, c.Sinks = s.commit.Watermark, s.commit.Sinks
@@ -127,7 +130,7 @@ func (s *Session) report(context.Context) (protocol.Result, error) {
 	case c.Kind == KindChange:
 		s.notice(Notice{Kind: NoticeChange, Text: fmt.Sprintf("the change of epoch %d is done", c.Epoch)})
 	}
-	s.written, s.trying, s.entries, s.units, s.adopted = nil, nil, nil, nil, nil
+	s.written, s.trying, s.entries, s.units, s.adopted, s.counted = nil, nil, nil, nil, nil, nil
 	s.input, s.ready, s.lost = CommitInput{}, false, 0
 	return protocol.OK(), nil
 }

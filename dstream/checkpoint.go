@@ -233,7 +233,9 @@ func WithTakeover(t Takeover) ContextOption {
 // and came out another way than what an exactly-once sink already has: the sink
 // keeps what it has, the state is that of the new computation, and a notice says
 // so. Without it the run ends with an error for which
-// errors.Is(err, checkpoint.ErrRedoDiffers) holds.
+// errors.Is(err, checkpoint.ErrRedoDiffers) holds. It accepts, too, that an epoch
+// which all exactly-once sinks have is committed without what counters had added in
+// it, if the checkpoint has lost that (checkpoint.ErrCorrupt, of a file in counts/).
 func WithAcceptDifferentRedo() ContextOption {
 	return checkpointOption("WithAcceptDifferentRedo", func(k *checkpointConfig) error { k.accept = true; return nil })
 }

@@ -9,7 +9,6 @@ import (
 // back.
 func (r *run) commit() (name string, err error) {
 	e := r.cur
-	r.ssc.counting.end()
 	r.mu.Lock()
 	if r.hard.Err() != nil { // see abortLate
 		r.mu.Unlock()

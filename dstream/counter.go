@@ -23,15 +23,17 @@ import (
 // Make it with StreamingContext.Counter. Its methods may be called from any
 // goroutine.
 //
-// Limits: Add cannot know for which attempt a goroutine works that the user's
-// function has started itself: such an addition counts for the running epoch, even
-// if the attempt fails. Functions of a shuffle that the body of a ForeachRDD makes
-// itself count in each of its attempts. And one case of recovery loses what was
-// counted: a program that dies after all exactly-once sinks of the job have an epoch
-// and before the checkpoint has its commit. The next run commits that epoch as it was
-// written, without computing it (a notice of kind checkpoint.NoticeAdopted tells), so
-// it adds nothing: the total lacks that epoch, and nothing else. Without exactly-once
-// sinks this does not happen. A number that must be exact belongs into a state.
+// So it is after a crash, at any instant: an epoch that all exactly-once sinks of the
+// job have already is committed by the next run without computing it, with the
+// additions that it had when it was computed. For that a job with counters and
+// exactly-once sinks writes one small document more for each batch, counts/<epoch>.
+//
+// An addition belongs to the attempt of a partition or output in whose call it is made.
+// Of a goroutine that a user's function has started itself that cannot be told: it adds
+// to the running epoch, even if the attempt fails. Functions of a shuffle that the body
+// of a ForeachRDD makes itself count in each of its attempts. What an exactly-once
+// sink's own functions add (Encode) is dropped: they run when the additions of the
+// epoch are made up, and as often as writing it needs.
 type Counter struct {
 	name string
 	of   *counting

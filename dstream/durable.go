@@ -27,6 +27,8 @@ type durable struct {
 	id    string // of the run
 	store vfs.Store
 	units []sink.Unit
+	// counts says that the job has counters.
+	counts bool
 
 	session *checkpoint.Session
 	after   uint64 // the term behind which the run begins anew
@@ -38,9 +40,10 @@ type durable struct {
 
 	// Of the newest commit and of the running epoch, by index in start.Operators.
 	newest, entries []checkpoint.OperatorCommit
-	checked         bool // the owner check before the deltas has been made
-	change          bool // the layout is to be changed before the next epoch
-	opening         bool // the session is being opened, by the goroutine that tells notices
+	checked         bool             // the owner check before the deltas has been made
+	change          bool             // the layout is to be changed before the next epoch
+	opening         bool             // the session is being opened, by the goroutine that tells notices
+	counters        map[string]int64 // of the commit to come, once the epoch's functions have run
 	files           CheckpointProgress
 
 	telling   sync.Mutex // one call of a listener at a time while state is loaded
@@ -57,7 +60,7 @@ type durable struct {
 // newDurable makes it whole but for the store. It is part of the run before anybody
 // sees that: a probe may ask at any time.
 func newDurable(r *run) *durable {
-	d := &durable{r: r, cfg: &r.ssc.cfg.checkpoint, id: fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64())}
+	d := &durable{r: r, cfg: &r.ssc.cfg.checkpoint, counts: r.exec.counting != nil, id: fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64())}
 	if !r.ssc.capturesSinks() {
 		d.units = r.ssc.sinkUnits()
 	}
@@ -159,7 +162,7 @@ func (d *durable) config() (checkpoint.Config, error) {
 		Now:      func() int64 { return r.clock.Now().UnixNano() },
 		Wait:     d.wait,
 		Interval: int64(c.interval), Zero: gridZero(r.clock.Now().UnixNano(), int64(c.interval)),
-		Sources: d.sourceNames(), Sinks: d.units,
+		Sources: d.sourceNames(), Sinks: d.units, Counts: d.counts,
 		Rescale: d.cfg.rescale, Drop: d.cfg.drop, Takeover: d.cfg.takeover, AcceptRedo: d.cfg.accept,
 		Options: d.cfg.opts, Notice: d.notice,
 	}

@@ -96,7 +96,7 @@ func (d *durable) outputs(ctx context.Context) error {
 
 // sinks writes the exactly-once sinks.
 func (d *durable) sinks(ctx context.Context, writers []sink.Writer) error {
-	return d.session.Sinks(ctx, d.entries, writers)
+	return d.session.Sinks(ctx, checkpoint.CommitInput{Operators: d.entries, Counters: d.counters}, writers)
 }
 
 // commit makes the epoch durable; the caller then makes it the newest in memory.
@@ -105,12 +105,13 @@ func (d *durable) commit(ctx context.Context) (*checkpoint.Commit, error) {
 		return nil, err
 	}
 	return d.session.Commit(ctx, checkpoint.CommitInput{
-		Operators: d.entries, Floor: d.keeper.Floor(^uint64(0)), Counters: d.counters(),
+		Operators: d.entries, Floor: d.keeper.Floor(^uint64(0)), Counters: d.counters,
 	})
 }
 
-// counters are what people may want to know of an epoch later.
-func (d *durable) counters() map[string]int64 {
+// counted makes up the counters of the commit, when all functions of the epoch have
+// run: the totals of the user's, and what people may want to know of an epoch later.
+func (d *durable) counted() {
 	p := &d.r.cur.progress
 	c := map[string]int64{"deltaBytes": d.files.DeltaBytes}
 	for _, in := range d.r.inputs {
@@ -123,7 +124,7 @@ func (d *durable) counters() map[string]int64 {
 		c["keys"] += o.Keys
 		c["changed"] += o.Changed
 	}
-	return c
+	d.counters = c
 }
 
 // committedNow takes note of a commit that stands.

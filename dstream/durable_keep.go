@@ -13,7 +13,7 @@ func (d *durable) keep(loads []store.LoadStats) error {
 	o, policy := &d.cfg.opts, d.policy()
 	cfg := store.MaintainerConfig{
 		Store: d.store, Root: d.session.Root(), Clock: d.r.clock,
-		Term: d.start.Term, Tag: d.id, Policy: policy, Retain: o.MinSnapshotsToRetain,
+		Term: d.start.Term, Tag: d.id, Counts: d.counts && len(d.units) > 0, Policy: policy, Retain: o.MinSnapshotsToRetain,
 		Interval: o.MaintenanceInterval, Workers: d.r.workers, Notice: d.maintenance,
 	}
 	for _, n := range d.r.ops {

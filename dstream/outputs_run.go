@@ -63,8 +63,12 @@ func (r *run) outputs() (name string, err error) {
 		done = append(done, one)
 	}
 	e.progress.Outputs = done
-	if name, err := r.sinks(); err != nil {
-		return name, err
+	r.ssc.counting.end()
+	if r.durable != nil {
+		r.durable.counted()
+		if name, err := r.sinks(); err != nil {
+			return name, err
+		}
 	}
 	e.phase(r, &e.progress.Phases.Output)
 	return "", nil

@@ -285,7 +285,7 @@ func sourcesOf(plan *checkpoint.Plan) []sourceInfo {
 
 // inspectFiles adds up what lies in the root, named by commits or not.
 func inspectFiles(ctx context.Context, v *view, in *inspection) error {
-	kinds := []string{"owner", "metadata", "offsets", "commits", "deltas", "snapshots", "other"}
+	kinds := []string{"owner", "metadata", "offsets", "commits", "counts", "deltas", "snapshots", "other"}
 	sums := map[string]*fileInfo{}
 	for _, k := range kinds {
 		in.Files = append(in.Files, fileInfo{Kind: k})

@@ -82,6 +82,9 @@ func fileVersion(name string) (uint64, bool) {
 	if s, ok := checkpoint.ParseStateName(name); ok {
 		return s.Version, true
 	}
+	if epoch, _, ok := checkpoint.ParseCountsName(name); ok {
+		return epoch, true
+	}
 	n, ok := documentNumber(name)
 	return n, ok && (strings.HasPrefix(name, "offsets/") || strings.HasPrefix(name, "commits/"))
 }
@@ -127,6 +130,17 @@ func (r *verifier) leftover(name string) string {
 			return r.uncommitted(n)
 		}
 		return "below the oldest version that is kept"
+	}
+	if n, _, ok := checkpoint.ParseCountsName(name); ok {
+		switch {
+		case n == r.newest || r.newest == 0:
+			return ""
+		case n > r.newest && r.unread:
+			return "not compared: the newest commit cannot be read"
+		case n < r.newest:
+			return "what was counted in an epoch; the commit of a later one stands, so nobody needs it"
+		}
+		return "what was counted in an epoch that is under way or pending"
 	}
 	s, ok := checkpoint.ParseStateName(name)
 	switch {

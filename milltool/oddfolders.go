@@ -59,7 +59,7 @@ func (r *verifier) oddFolders() error {
 // rootFolder tells the folders that roots have.
 func rootFolder(folder string) bool {
 	switch folder {
-	case "owner", "metadata", "offsets", "commits", "state":
+	case "owner", "metadata", "offsets", "commits", "counts", "state":
 		return true
 	}
 	for _, below := range []string{"/1.1.delta", "/0/1.1.delta"} { // a partition's, an operator's or a layout's

@@ -23,7 +23,11 @@ func damaged(err error) bool {
 // kept versions need.
 func (r *verifier) documents(ctx context.Context) error {
 	for _, o := range r.listed {
-		if n, ok := documentNumber(o.Name); ok {
+		n, ok := documentNumber(o.Name)
+		if epoch, _, counts := checkpoint.ParseCountsName(o.Name); counts {
+			n, ok = epoch, true
+		}
+		if ok {
 			if err := r.document(ctx, o.Name, n); err != nil {
 				return err
 			}
@@ -56,8 +60,12 @@ func documentNumber(name string) (uint64, bool) {
 	return n, err == nil && number(n) == last
 }
 
-// below tells that a document is of a version that is no longer kept.
+// below tells that a document is of a version that is no longer kept, or else of no use
+// to anybody any more.
 func (r *verifier) below(name string, n uint64) bool {
+	if _, _, ok := checkpoint.ParseCountsName(name); ok {
+		return n < r.newest
+	}
 	return (strings.HasPrefix(name, "commits/") || strings.HasPrefix(name, "offsets/")) && n < r.oldest
 }
 

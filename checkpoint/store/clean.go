@@ -78,7 +78,11 @@ func (m *Maintainer) sweep(ctx context.Context) {
 }
 
 func (m *Maintainer) look(ctx context.Context) error {
-	for _, folder := range []string{"state/", "offsets/", "commits/"} {
+	folders := []string{"state/", "offsets/", "commits/"}
+	if m.start.Counts() {
+		folders = append(folders, "counts/")
+	}
+	for _, folder := range folders {
 		list, err := m.c.Store.List(ctx, folder)
 		if err != nil {
 			return err
@@ -154,6 +158,11 @@ func (m *Maintainer) commits(ctx context.Context, names []string) (func(epoch ui
 func (m *Maintainer) found(o vfs.Object, commit func(epoch uint64) *checkpoint.Commit) {
 	if checkpoint.Deletable(o.Name, m.start, commit) {
 		m.ledger.junk(o.Name)
+		return
+	}
+	if epoch, _, ok := checkpoint.ParseCountsName(o.Name); ok {
+		m.ledger.counted(epoch, o.Name)
+		m.ledger.dropCounts() // one that was committed meanwhile
 		return
 	}
 	n, ok := checkpoint.ParseStateName(o.Name)

@@ -55,20 +55,21 @@ type account struct {
 type ledger struct {
 	retain   int
 	accounts map[Partition]*account
-	order    []*account // live ones, by Partition
-	newest   uint64     // newest commit that passed the owner check
-	time     int64      // its batch time
-	floor    uint64     // its F
-	low      uint64     // offsets/ and commits/ below are gone
-	trash    []string   // names that may be deleted, in order
-	bad      []Notice   // what loads found, to be told
+	order    []*account        // live ones, by Partition
+	newest   uint64            // newest commit that passed the owner check
+	time     int64             // its batch time
+	floor    uint64            // its F
+	low      uint64            // offsets/ and commits/ below are gone
+	trash    []string          // names that may be deleted, in order
+	counts   map[string]uint64 // what was counted in which epoch, by name, until it may be deleted
+	bad      []Notice          // what loads found, to be told
 	tries    uint64
 	running  int
 	stats    Stats
 }
 
 func newLedger(retain int) *ledger {
-	return &ledger{retain: retain, low: 1, accounts: map[Partition]*account{}}
+	return &ledger{retain: retain, low: 1, accounts: map[Partition]*account{}, counts: map[string]uint64{}}
 }
 
 // seed is told what a run begins with: the newest commit and how its partitions

@@ -47,6 +47,8 @@ type MaintainerConfig struct {
 	// temporary files are left alone.
 	Term uint64
 	Tag  string
+	// Counts says that the run makes a checkpoint.Counts for each epoch.
+	Counts bool
 	// Units are the operators. Partitions of others get no snapshots and keep
 	// F where it is.
 	Units []Unit
@@ -150,6 +152,10 @@ func entriesOf(c *checkpoint.Commit) (list []entry) {
 func (m *Maintainer) Committed(c *checkpoint.Commit) {
 	m.mu.Lock()
 	exact := m.ledger.committed(c.Epoch, c.Time, c.Floor, entriesOf(c), m.policy)
+	if m.c.Counts {
+		m.ledger.counted(c.Epoch, checkpoint.CountsName(c.Epoch, m.c.Term))
+	}
+	m.ledger.dropCounts()
 	m.mu.Unlock()
 	for _, id := range exact {
 		m.pinExact(id, c.Epoch)

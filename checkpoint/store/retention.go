@@ -1,6 +1,7 @@
 package store
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -99,6 +100,19 @@ func (l *ledger) raise(floor uint64) {
 	}
 	for ; l.low < floor; l.low++ {
 		l.trash = append(l.trash, checkpoint.PlanName(l.low), checkpoint.CommitName(l.low))
+	}
+}
+
+// counted is told the document of what was counted in an epoch.
+func (l *ledger) counted(epoch uint64, name string) { l.counts[name] = epoch }
+
+// dropCounts gives up those of epochs before the newest.
+func (l *ledger) dropCounts() {
+	for _, name := range slices.Sorted(maps.Keys(l.counts)) {
+		if l.counts[name] < l.newest {
+			l.junk(name)
+			delete(l.counts, name)
+		}
 	}
 }
 

@@ -36,7 +36,7 @@ type world struct {
 	disk    *vfs.Mem // nil: objects
 	objects *vfs.Objects
 	kafka   *sinktest.Server
-	kinds   string           // which sinks the job has: "a", "b", "k", "q"
+	kinds   string           // which sinks the job has: "a", "b", "k", "q"; "c": it counts
 	broker  *embedded.Broker // for q
 	// tag is what the job's function adds to its output, by life.
 	tag     func(life int) string
@@ -161,6 +161,9 @@ func (l *life) job(tag string) {
 			s.Update(s.OrElse(0) + one.OrElse(0))
 			return dstream.KV(w, s.Get())
 		}).Named("counts").NumPartitions(2))
+	if strings.Contains(l.w.kinds, "c") {
+		l.count(words)
+	}
 	totals := dstream.Map(counts, func(p dstream.Pair[string, int]) string {
 		text := fmt.Sprintf("%s=%d", p.Key, p.Value)
 		if l.w.tag != nil {
