@@ -81,8 +81,7 @@ func (h *history) run(steps []step) {
 		h.until("a last batch", func() bool { return h.now.seen() > from })
 		if h.stop() {
 			break
-		}
-		h.now = h.live(false)
+		} // it died on the way, and the next one lives
 	}
 	h.check()
 }
@@ -314,11 +313,13 @@ func (h *history) wakeUp() {
 		select {
 		case err := <-h.asleep.done:
 			require.True(h, older(err), "an old run ends with %v", err)
+			h.Logf("the run that slept ends: %v", err)
 			h.asleep.cut()
 			h.asleep = nil
 			h.happened("wake")
 		case err := <-h.now.done:
 			if older(err) {
+				h.Logf("the run that did not sleep, life %d, ends: %v", h.lives, err)
 				h.now.cut()
 				h.now, h.asleep = h.asleep, nil
 				h.happened("wake")

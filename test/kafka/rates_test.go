@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +27,8 @@ type timed struct {
 	clock    *clock.Manual
 	h        *harness.Harness
 	next     time.Time // the last tick that was waited for
+	ssc      *dstream.StreamingContext
+	read     atomic.Int64 // records
 
 	mu   sync.Mutex
 	done []dstream.Progress
@@ -37,34 +40,45 @@ func (r *rig) timed(topic string, interval time.Duration, each []time.Duration, 
 	began := time.Unix(1_000_000, 0).UTC()
 	j := &timed{rig: r, interval: interval, clock: clock.NewManual(began), h: harness.New(), next: began}
 	j.h.RetryAtOnce() // nobody moves the clock for it
-	ssc := dstream.New(interval, append(opts, dstream.WithClock(j.clock), dstream.WithHarness(j.h),
+	j.ssc = dstream.New(interval, append(opts, dstream.WithClock(j.clock), dstream.WithHarness(j.h),
 		dstream.WithListener(dstream.Listener{BatchCompleted: func(p dstream.Progress) {
 			j.mu.Lock()
 			defer j.mu.Unlock()
 			j.done = append(j.done, p)
 		}}))...)
-	in := kafka.DirectStream(ssc, "in", kafka.Brokers(strings.Split(r.addr, ",")...), kafka.Topics(topic), kafka.FromEarliest())
+	j.job(j.ssc, topic, each)
+	require.NoError(r, j.ssc.Start())
+	r.Cleanup(func() { _ = j.ssc.Stop(context.Background()) })
+	return j
+}
+
+// job reads the topic from its beginning.
+func (j *timed) job(ssc *dstream.StreamingContext, topic string, each []time.Duration) {
+	in := kafka.DirectStream(ssc, "in", kafka.Brokers(strings.Split(j.addr, ",")...), kafka.Topics(topic), kafka.FromEarliest())
 	dstream.ForeachRDD(in, func(ctx context.Context, b dstream.Batch, in *rdd.RDD[kafka.Record]) error {
 		n, err := rdd.Count(ctx, in)
+		j.read.Add(n)
 		if i := int(b.Epoch) - 1; i < len(each) {
 			j.clock.Advance(time.Duration(n) * each[i])
 		}
 		return err
 	})
-	require.NoError(r, ssc.Start())
-	r.Cleanup(func() { require.NoError(r, ssc.Stop(context.Background())) })
-	return j
+}
+
+// tick lets the next batch come, and waits for it.
+func (j *timed) tick() error {
+	j.next = j.next.Add(j.interval)
+	if d := j.next.Sub(j.clock.Now()); d > 0 { // a batch that took long has let it come by itself
+		j.clock.Advance(d)
+	}
+	return j.h.WaitTick(j.ctx, j.next)
 }
 
 // batch waits for a batch by its number, and gives how many records of each partition
 // it had, and what it says of its input.
 func (j *timed) batch(number int) (rows []int64, s dstream.SourceProgress) {
-	for j.batches() < number { // a batch that took long has let others come by themselves
-		j.next = j.next.Add(j.interval)
-		if d := j.next.Sub(j.clock.Now()); d > 0 {
-			j.clock.Advance(d)
-		}
-		require.NoError(j, j.h.WaitTick(j.ctx, j.next))
+	for j.batches() < number {
+		require.NoError(j, j.tick())
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
