@@ -71,6 +71,16 @@ func (p *pki) client() *tls.Config {
 	return &tls.Config{RootCAs: p.pool(), Certificates: []tls.Certificate{p.clientPair}}
 }
 
+// clientSecrets are the client's private key, alone and as files have it, in all forms.
+func (p *pki) clientSecrets() []string {
+	key := p.clientPair.PrivateKey.(*ecdsa.PrivateKey)
+	number, err := key.Bytes()
+	require.NoError(p, err)
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(p, err)
+	return append(append(forms(number), forms(der)...), new(big.Int).SetBytes(number).String())
+}
+
 // pem is the server's key and certificate.
 func (p *pki) pem() []byte {
 	der, err := x509.MarshalPKCS8PrivateKey(p.serverPair.PrivateKey)

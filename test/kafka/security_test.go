@@ -7,6 +7,10 @@ import (
 	"crypto/sha256"
 	"crypto/sha512"
 	"crypto/tls"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
 	"io/fs"
@@ -17,12 +21,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/statemill/statemill/dstream"
 	"github.com/statemill/statemill/kafka"
 	"github.com/statemill/statemill/kafka/embedded"
+	"github.com/statemill/statemill/source"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -48,6 +54,8 @@ type way struct {
 	// right lets in, the others are refused, each with a text in the error.
 	right []kafka.ClientOption
 	wrong map[string][]kafka.ClientOption
+	// secrets are what nobody may say or write, in every form at hand.
+	secrets []string
 }
 
 func ways(p *pki, mutual, plain, scram256, scram512 string) []way {
@@ -57,7 +65,7 @@ func ways(p *pki, mutual, plain, scram256, scram512 string) []way {
 		"certificate":                            {kafka.TLS(ca())},
 		"unknown authority":                      {kafka.TLS(other.client())},
 		"remote error: tls: unknown certificate": {kafka.TLS(&tls.Config{RootCAs: p.pool(), Certificates: other.client().Certificates})},
-	}}}
+	}, append(p.clientSecrets(), other.clientSecrets()...)}}
 	for _, m := range []struct {
 		name, addr string
 		user       func(user, password string) kafka.ClientOption
@@ -68,25 +76,34 @@ func ways(p *pki, mutual, plain, scram256, scram512 string) []way {
 		list = append(list, way{m.name, m.addr, []kafka.ClientOption{kafka.TLS(ca()), m.user(secretUser, password)}, map[string][]kafka.ClientOption{
 			"SASL":              {kafka.TLS(ca()), m.user(secretUser, password+"x")},
 			"unknown authority": {kafka.TLS(&tls.Config{}), m.user(secretUser, password)},
-		}})
+		}, forms([]byte(password))})
 	}
 	return list
 }
 
+// forms are texts that show bytes.
+func forms(secret []byte) []string {
+	return []string{string(secret), hex.EncodeToString(secret), base64.StdEncoding.EncodeToString(secret), fmt.Sprint(secret),
+		strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%#v", secret), "[]byte{"), "}")}
+}
+
 // through runs a whole job with state, an exactly-once sink and a producer, and looks
-// for the password in everything that it says and leaves.
+// for secrets in everything that it says and leaves.
 func (w *way) through(t *testing.T, in, out, more string) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	said := &said{}
-	dir := t.TempDir()
+	dirs := t.TempDir()
+	dir := func() string { return filepath.Join(dirs, fmt.Sprint(said.dirs.Add(1))) }
 	opts := func(list []kafka.ClientOption) []kafka.ClientOption {
+		said.say(list)
 		return append([]kafka.ClientOption{kafka.Brokers(w.addr), kafka.RequestTimeout(3 * time.Second)}, list...)
 	}
 	job := func(list []kafka.ClientOption, dir string) error {
 		p := kafka.NewProducer(as[kafka.SinkOption](opts(list))...)
 		defer p.Close()
 		u := kafka.NewSink("out", as[kafka.SinkOption](opts(list))...)
+		said.say(p, u)
 		return dstream.Run(ctx, 20*time.Millisecond, func(ssc *dstream.StreamingContext) error {
 			from := append(as[kafka.SourceOption](opts(list)), kafka.Topics(in), kafka.FromEarliest(), kafka.StopAtEnd())
 			words := dstream.MapPair(kafka.DirectStream(ssc, "in", from...), func(x kafka.Record) (string, int) { return x.Text(), 1 })
@@ -104,7 +121,7 @@ func (w *way) through(t *testing.T, in, out, more string) {
 	p := kafka.NewProducer(as[kafka.SinkOption](opts(w.right))...)
 	defer p.Close()
 	require.NoError(t, p.Write(ctx, in, value0("a"), value0("b"), value0("a")))
-	require.NoError(t, job(w.right, dir))
+	require.NoError(t, job(w.right, dir()))
 	for _, topic := range []string{out, more} {
 		var got *outputs[string]
 		require.NoError(t, dstream.Run(ctx, 20*time.Millisecond, func(ssc *dstream.StreamingContext) error {
@@ -116,26 +133,31 @@ func (w *way) through(t *testing.T, in, out, more string) {
 	}
 	for text, list := range w.wrong {
 		began := time.Now()
-		err := job(list, t.TempDir())
+		err := job(list, dir())
 		require.ErrorContains(t, err, text)
-		fmt.Fprintln(said, err)
-		fmt.Fprintf(said, "%+v %#v\n", err, err)
+		said.say(err)
 		other := kafka.NewProducer(as[kafka.SinkOption](opts(list))...)
 		err = other.Write(ctx, in, value0("x"))
 		require.ErrorContains(t, err, text)
-		fmt.Fprintln(said, err)
+		said.say(err)
 		require.NoError(t, other.Close())
 		require.Less(t, time.Since(began), 5*time.Second, "a refusal is not tried again: %s", text)
 	}
-	require.NotContains(t, said.String(), password)
+	require.NotEmpty(t, w.secrets)
+	mustNotHave := func(where string, text string) {
+		for _, secret := range w.secrets {
+			require.False(t, strings.Contains(text, secret), where)
+		}
+	}
+	mustNotHave("what it says", said.String())
 	files := 0
-	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir(dirs, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		files++
 		b, err := os.ReadFile(path)
-		require.False(t, bytes.Contains(b, []byte(password)), path)
+		mustNotHave(path, string(b))
 		return err
 	}))
 	require.Greater(t, files, 5)
@@ -143,7 +165,8 @@ func (w *way) through(t *testing.T, in, out, more string) {
 
 // said is all that a job says.
 type said struct {
-	mu sync.Mutex
+	dirs atomic.Int64
+	mu   sync.Mutex
 	bytes.Buffer
 }
 
@@ -153,10 +176,31 @@ func (s *said) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
+// say says values in all ways of printing, and errors in those of each of their causes.
+func (s *said) say(values ...any) {
+	for _, v := range values {
+		text, _ := json.Marshal(v) // not all have one
+		fmt.Fprintf(s, "%v %+v %#v %s\n", v, v, v, text)
+		if err, ok := v.(error); ok && errors.Unwrap(err) != nil {
+			s.say(errors.Unwrap(err))
+		}
+	}
+}
+
 func (s *said) listener() dstream.Listener {
 	return dstream.Listener{
-		Notice:         func(n dstream.Notice) { fmt.Fprintf(s, "%+v\n", n) },
-		BatchCompleted: func(p dstream.Progress) { fmt.Fprintf(s, "%+v\n", p) },
+		Started:         func(at time.Time) { s.say(at) },
+		Ready:           func(r dstream.Readiness) { s.say(r) },
+		NotReady:        func(err error) { s.say(err) },
+		StateLoading:    func(x dstream.StateLoading) { s.say(x) },
+		Notice:          func(n dstream.Notice) { s.say(n) },
+		SourceNotice:    func(name string, n source.Notice) { s.say(name, n) },
+		BatchStarted:    func(b dstream.Batch) { s.say(b) },
+		BatchCompleted:  func(p dstream.Progress) { s.say(p) },
+		BatchFailed:     func(b dstream.Batch, err error) { s.say(b, err) },
+		OutputStarted:   func(b dstream.Batch, name string) { s.say(b, name) },
+		OutputCompleted: func(b dstream.Batch, p dstream.OutputProgress, err error) { s.say(b, p, err) },
+		OutputFailed:    func(b dstream.Batch, name string, err error) { s.say(b, name, err) },
 	}
 }
 
