@@ -26,7 +26,8 @@ func StopAtEnd() SourceOption { return sourceOption(func(c *config) { c.toEnd = 
 // one and the one before: give a batch at most half of the memory that you have.
 //
 // It also bounds what one record batch of the broker may take, compressed or not: a
-// larger one is a RecordError that names its offset.
+// larger one is a RecordError that names its offset. Each header of a record counts 48
+// bytes beside its own.
 func MaxBatchBytes(n int64) SourceOption {
 	return sourceOption(func(c *config) {
 		if n < 1<<10 || n > 1<<40 {

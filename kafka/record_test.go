@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,28 @@ func TestHeaderKeysAreBounded(t *testing.T) {
 		require.Equal(t, fmt.Sprint(i), h.key(fmt.Append(nil, i)))
 	}
 	require.LessOrEqual(t, len(h.keys), keysKept)
+}
+
+// TestHeadersAreBounded: what a broker sends compressed costs memory by MaxBatchBytes,
+// whatever it is made of. // report 29, report 34
+func TestHeadersAreBounded(t *testing.T) {
+	const most = 1 << 20
+	b := newFake(t)
+	x := batchtest.Batch{Codec: batchtest.Gzip, Records: []batchtest.Record{{Headers: make([]batchtest.Header, most/2-100)}}}
+	b.log("t", 0, x)
+	s := open(t, b, nil, MaxBatchBytes(most))
+	p, err := s.Plan(t.Context(), source.Limits{})
+	require.NoError(t, err)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err = s.Read(t.Context(), p.Ranges[0], func(int64, Record) error { return nil })
+	runtime.ReadMemStats(&after)
+	var e *RecordError
+	require.ErrorAs(t, err, &e)
+	require.ErrorIs(t, err, ErrTooLarge)
+	require.Zero(t, e.Offset)
+	require.ErrorContains(t, err, "MaxBatchBytes")
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16*most), "as Header values they take 20 times as much")
 }
 
 func TestLongHeaderKeysAreNotKept(t *testing.T) {

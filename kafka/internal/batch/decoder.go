@@ -69,6 +69,7 @@ type Decoder struct {
 	// Of the open batch.
 	base, last int64
 	least      int64 // the next record's offset is at least this
+	heads      int64 // bytes that its headers so far take in memory, beside its own
 	time0      int64
 	fixedTime  bool // time0 is every record's time
 
@@ -83,7 +84,7 @@ type Decoder struct {
 // Reset begins with the bytes of one answer. from is the offset that was asked
 // for: records below it are passed over. With committed, records of the aborted
 // transactions are left out; aborted may be reordered. maxInflated bounds the
-// bytes of one batch after decompression.
+// bytes of one batch after decompression, with HeaderSize for each header.
 func (d *Decoder) Reset(data []byte, from int64, committed bool, aborted []Aborted, maxInflated int) {
 	d.rest, d.recs, d.left, d.err = data, nil, 0, nil
 	d.next = from
@@ -101,7 +102,7 @@ func (d *Decoder) Reset(data []byte, from int64, committed bool, aborted []Abort
 func (d *Decoder) Offset() int64 { return d.next }
 
 // Seen tells how many records were decoded since Reset, those passed over too,
-// and how many bytes they took after decompression.
+// and how many bytes they took after decompression, with HeaderSize for each header.
 func (d *Decoder) Seen() (records, bytes int64) { return d.records, d.bytes }
 
 // Held is how many bytes of answers and of decompressed batches the decoder keeps in
@@ -227,7 +228,7 @@ func (d *Decoder) enter(b []byte) (bool, error) {
 	if n == 0 {
 		return false, nil // compaction left the batch for its sequence numbers
 	}
-	d.recs, d.done, d.left = recs, 0, int(n)
+	d.recs, d.done, d.left, d.heads = recs, 0, int(n), 0
 	d.least = d.base
 	d.time0, d.fixedTime = int64(be.Uint64(b[atTime:])), false
 	if attr&attrLogAppend != 0 {

@@ -318,6 +318,43 @@ func TestInflationLimit(t *testing.T) { // report 29
 	require.ErrorIs(t, err, ErrTooLarge)
 }
 
+// TestHeadersCount: a header takes two bytes in a batch and far more in memory, in one
+// record or in many. // report 29, report 34
+func TestHeadersCount(t *testing.T) {
+	const most = 256 << 10
+	many := make([]bt.Header, most/HeaderSize-100)
+	one := bt.Batch{Records: []bt.Record{{Headers: many}}}
+	spread := bt.Batch{}
+	for i := range 100 {
+		spread.Records = append(spread.Records, bt.Record{Delta: i, Headers: many[:len(many)/100]})
+	}
+	each(t, func(t *testing.T, codec int) {
+		for _, b := range []bt.Batch{one, spread} {
+			b.Codec = codec
+			var d Decoder
+			var r Record
+			read := func(most int) (n int, err error) {
+				d.Reset(b.Append(nil), 0, true, nil, most)
+				for more := true; more && err == nil; {
+					if more, err = d.Next(&r); more {
+						n += r.NumHeaders
+					}
+				}
+				return n, err
+			}
+			n, err := read(most / 2)
+			require.ErrorIs(t, err, ErrTooLarge)
+			require.ErrorContains(t, err, "headers")
+			require.Less(t, n*HeaderSize, most/2)
+			n, err = read(2 * most)
+			require.NoError(t, err)
+			require.Greater(t, n, len(many)*9/10)
+			_, seen := d.Seen()
+			require.Greater(t, seen, int64(n*HeaderSize))
+		}
+	})
+}
+
 // TestRecordsStayValid: neither the next batch nor the next answer touches what was
 // given.
 func TestRecordsStayValid(t *testing.T) {

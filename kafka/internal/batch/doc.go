@@ -6,9 +6,10 @@
 // record.
 //
 // What holds, whatever the bytes are: no panic, offsets that only grow, memory
-// bounded by the inflation limit. A batch that was cut at the end of the answer is
-// left for the next fetch. Control markers never come out; aborted records do not
-// in read_committed. [Decoder.Offset] moves over markers, holes and empty batches.
+// bounded by the inflation limit, that of headers too ([HeaderSize]). A batch that was
+// cut at the end of the answer is left for the next fetch. Control markers never come
+// out; aborted records do not in read_committed. [Decoder.Offset] moves over markers,
+// holes and empty batches.
 //
 // It does no I/O, knows no topic, and does not read the formats that brokers
 // before Kafka 0.11 wrote.

@@ -12,7 +12,7 @@ var (
 	ErrCRC = errors.New("checksum of the record batch does not match")
 	// ErrOldFormat: a message set of the format v0 or v1.
 	ErrOldFormat = errors.New("message format from before Kafka 0.11")
-	// ErrTooLarge: a batch inflates to more than the limit.
+	// ErrTooLarge: a batch inflates to more than the limit, or does with its headers.
 	ErrTooLarge = errors.New("record batch inflates beyond the limit")
 )
 

@@ -34,7 +34,7 @@ func FuzzDecoder(f *testing.F) {
 		d.Reset(data, from, committed, []Aborted{{4, 2}, {4, 1}}, most)
 		Span(data)
 		var r Record
-		last, batches := from-1, len(data)/headerSize
+		last, batches, heads := from-1, len(data)/headerSize, 0
 		for {
 			more, err := d.Next(&r)
 			if err != nil || !more {
@@ -45,6 +45,9 @@ func FuzzDecoder(f *testing.F) {
 			}
 			last = r.Offset
 			r.EachHeader(func(_, _ []byte) bool { return true })
+			if heads += r.NumHeaders; heads*HeaderSize > batches*most { // what a caller makes of them
+				t.Fatalf("%d headers in %d batches", heads, batches)
+			}
 		}
 		if d.Offset() < from || d.Offset() <= last {
 			t.Fatalf("next offset %d, asked for %d, last record %d", d.Offset(), from, last)

@@ -3,10 +3,17 @@ package batch
 import (
 	"encoding/binary"
 	"math"
+
+	"github.com/statemill/statemill/internal/sabotage"
 )
 
 // leastRecord is a record of null key and value: six fields of one byte.
 const leastRecord = 6
+
+// HeaderSize is what a header is taken to need in memory beside its bytes in the batch:
+// its key and value as Go has them, and what a short key is rounded up to. A header
+// takes two bytes in a batch, and compressed next to nothing, so that these count.
+const HeaderSize = 48
 
 // place is where the current record's fields lie in the open batch's records. It
 // has no pointers: to store one for each field of each record costs a write barrier
@@ -110,6 +117,11 @@ func (d *Decoder) record() (bool, error) {
 		}
 		if !headersOK(b[i:], int(n)) {
 			return false, d.fail(ErrCorrupt, "the headers of offset %d are cut", offset)
+		}
+		heads := n * HeaderSize
+		d.bytes += heads
+		if d.heads += heads; d.heads > int64(d.max-len(d.recs)) && !sabotage.On("decoded-headers-weigh-nothing") {
+			return false, d.fail(ErrTooLarge, "its records of %d bytes have so many headers that they take more than %d in memory, at offset %d: raise MaxBatchBytes", len(d.recs), d.max, offset)
 		}
 		at.headersAt, at.headersEnd, at.n = i, end, int(n)
 	}
