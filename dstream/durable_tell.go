@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/statemill/statemill/checkpoint"
+	"github.com/statemill/statemill/internal/sabotage"
 )
 
 // What a run says while it starts on a checkpoint, and to the checkpoint.
@@ -19,16 +20,22 @@ func (d *durable) sourceNames() []string {
 	return names
 }
 
-// wait is pause for the checkpoint. While the session is opened it tells the notices
-// first: nobody else would, and a start that tries again and again must not be
-// silent. (Later, puts of several workers wait side by side.)
+// wait is pause for the checkpoint. It tells the notices first: a start that tries again
+// and again, and a batch of which a sink or the store does not answer, must not be silent
+// until that is over. Workers may wait side by side.
 func (d *durable) wait(ctx context.Context, pause time.Duration) error {
-	if d.opening {
-		if err := d.tellNotices(); err != nil {
+	if d.opening || !sabotage.On("retries-told-late") {
+		if err := d.tellInOrder(); err != nil {
 			return err
 		}
 	}
 	return d.r.pause(ctx, pause)
+}
+
+func (d *durable) tellInOrder() error {
+	d.r.teller.mu.Lock()
+	defer d.r.teller.mu.Unlock()
+	return d.tellNotices()
 }
 
 // noticeClock tells that the clock has gone back over the stop, so that no batch

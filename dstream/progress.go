@@ -32,7 +32,8 @@ type Listener struct {
 	// nothing has come from the store. It may ask ReadyErr.
 	StateLoading func(StateLoading)
 	// Notice: something about the checkpoint that a user should know, such as a
-	// migration, a bad snapshot that was passed over, or retries.
+	// migration, a bad snapshot that was passed over, or retries. A retry, of a sink or of
+	// the store, is told before the pause that it begins with, in the middle of a batch too.
 	Notice func(Notice)
 	// SourceNotice: something that a source wants a user to know, such as partitions
 	// that are new, reads that have stalled, records that are lost; the text is the

@@ -32,7 +32,7 @@ func passes(t *testing.T, m *clock.Manual, d time.Duration) {
 }
 
 // TestHangingTransaction: a transaction that nobody ends is told, by place, offsets, time
-// and what to do; one that advances is not, and neither is a log without news. // report 26
+// and what to do; one that advances is not, and neither is a log without news. // report 38, report 26
 func TestHangingTransaction(t *testing.T) {
 	b := newFake(t)
 	l := b.log("t", 0, batchtest.Values(0, "a", "b", "c", "d", "e"))
