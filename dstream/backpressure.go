@@ -153,7 +153,7 @@ func (p *pressure) batchDone(end time.Time, records int64, processing, schedulin
 	if p == nil {
 		return
 	}
-	if rate, ok := p.pid.Estimate(end, records, processing, max(0, scheduling)); ok {
+	if rate, ok := p.pid.Estimate(end, records, processing, max(0, scheduling)); ok && !sabotage.On("estimate-not-used") {
 		p.rate = rate
 	}
 }

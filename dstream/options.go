@@ -10,6 +10,7 @@ import (
 	"github.com/statemill/statemill/internal/clock"
 	"github.com/statemill/statemill/internal/harness"
 	"github.com/statemill/statemill/internal/rates"
+	"github.com/statemill/statemill/internal/sabotage"
 )
 
 // Clock is the time that a context lives by: the system's, or a test's.
@@ -151,6 +152,9 @@ func WithMaxRatePerPartition(recordsPerSecond float64) ContextOption {
 // perPartition is the limit of records per batch and source partition, 0: none.
 // A great rate times a long interval may be more than an int64 holds.
 func (c *config) perPartition() int64 {
+	if sabotage.On("rate-is-per-batch") {
+		return int64(c.maxRate)
+	}
 	return int64(min(c.maxRate*c.interval.Seconds(), 1<<62))
 }
 
