@@ -112,6 +112,9 @@ type JobOperator struct {
 	// Place gives the partition of a key by its canonical bytes. Nil stands for
 	// the partitioners "hash" and "murmur2".
 	Place func(key []byte, n int) (int, error)
+	// Fits says why an operator of the root with these settings cannot go on as this
+	// one; nil if it can. It is asked before anything is written. Nil: it always can.
+	Fits func(stored map[string]string) error
 	// Convert gives a function that makes states of the old schema ones of
 	// Operator.State: it appends the new form to dst. Nil: there is none.
 	Convert func(old codec.Schema) (func(dst, state []byte) ([]byte, error), error)

@@ -104,6 +104,12 @@ func (f *fitter) known(job *JobOperator, old *Operator) {
 	if !f.sameForm(job, old) {
 		return
 	}
+	if job.Fits != nil {
+		if err := job.Fits(old.Settings); err != nil {
+			f.refuse(err)
+			return
+		}
+	}
 	now := job.Operator
 	now.Number, now.Layout, now.Since = old.Number, old.Layout, old.Since
 	now.Partitions, now.Partitioner = old.Partitions, old.Partitioner

@@ -32,9 +32,6 @@ type node struct {
 	constant bool
 	// free: all that it is made of is constant, so it goes with streams of any slide.
 	free bool
-	// every: it gives an RDD in every batch, also in those off its slide: keys time
-	// out in them.
-	every bool
 	// lookback: a windowed stream reads its parents' batches so far back.
 	lookback time.Duration
 	empty    func() any // the RDD of a batch off the slide
@@ -44,6 +41,9 @@ type node struct {
 	// sees, or one nearer to it. A hidden operator is named after it.
 	face   *node
 	suffix string
+	// badKey is set on a hidden operator whose rows have keys that cannot be such: that
+	// is told already, and is why they cannot be stored.
+	badKey bool
 	// log is set on a windowed stream of a context with a checkpoint.
 	log *batchLog
 	src *input // set on the stream of a source
@@ -152,6 +152,8 @@ type output struct {
 	letters bool // it is of node's bad records, not of its stream
 
 	saves *savePlace // where it saves files, if it does
+
+	checks []func() error // of whoever made it (Checked)
 
 	// Of an exactly-once sink.
 	unit      sink.Unit

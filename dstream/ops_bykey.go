@@ -64,6 +64,12 @@ func addCounts(a, b int64) int64 { return a + b }
 // byKey reads the options of an operator that lays records out by key, names the
 // node by them, and gives the partitioner of a run and what is wrong.
 func byKey[K comparable](n *node, kind string, opts []OpOption) (by func(b *batchRun) Partitioner[K], faults []error) {
+	by, faults = byOptions[K](n, kind, opts)
+	return by, append(faults, keyKind[K]())
+}
+
+// byOptions is byKey without a look at the type of the keys.
+func byOptions[K comparable](n *node, kind string, opts []OpOption) (by func(b *batchRun) Partitioner[K], faults []error) {
 	o, faults := readOptions(kind, opts, true, true)
 	n.name = o.name
 	given, ok := o.partitioner.(Partitioner[K])
@@ -81,7 +87,7 @@ func byKey[K comparable](n *node, kind string, opts []OpOption) (by func(b *batc
 			return given
 		}
 		return partitioner.Hash[K](o.parts(b.run.workers))
-	}, append(faults, keyKind[K]())
+	}, faults
 }
 
 // deriveByKey is derive for operators that lay records out by key.

@@ -118,13 +118,17 @@ type statefulNode interface {
 	// prepare makes the operator, before the first batch of a life. partitions is
 	// the number of partitions in this life; 0 leaves it to the spec.
 	prepare(r *run, partitions int) error
-	// stage computes the version that the batch is building, and seals it.
+	// idle carries the version on, in a batch between two slides of the operator.
+	idle(b *batchRun) error
+	// stage computes the version that the batch is building, and seals it; nil if the
+	// batch is none of the operator's.
 	stage() *rdd.Stage
 	// sealed is an error if the version of the running batch is not sealed.
 	sealed() error
 	// abort takes back the version of the running batch, sealed or not.
 	abort() error
-	// commit makes the sealed version the current one; the run's mu is held.
+	// commit makes the sealed version the current one, or what there is that of the batch
+	// too; the run's mu is held.
 	commit()
 	// measure tells the meter what the newest version takes, that of the running
 	// batch if there is one.
@@ -146,14 +150,17 @@ type statefulOp[K comparable, V, S, M any] struct {
 	spec   StateSpec[K, V, S, M]
 	// interval is the checkpoint interval that was set, 0 if none was.
 	interval time.Duration
-	quiet    func(b *batchRun) bool // nobody asks for the outputs of an update
+	// window is that whose results go on from one to the next; "" without one.
+	window string
 	// notStorable, which may be nil, is why a checkpoint cannot have the states.
 	notStorable error
 
 	op      *staterdd.Operator[K, V, S, M]
 	current *staterdd.MapWithStateRDD[K, S, M] // newest committed version
-	next    *staterdd.MapWithStateRDD[K, S, M] // of the running batch
+	next    *staterdd.MapWithStateRDD[K, S, M] // of the running batch, nil between two slides
 	running *rdd.Stage
+	carried uint64        // the epoch up to which current is the state
+	epoch   uint64        // the running one
 	disk    opFiles[K, S] // in a run on a checkpoint
 
 	footprint *staterdd.Footprint[K, S] // made when first asked for
@@ -176,9 +183,14 @@ func (o *statefulOp[K, V, S, M]) prepare(r *run, partitions int) (err error) {
 	if partitions > 0 {
 		parallelism = partitions
 	}
+	var grid func(int64) int64
+	if slide := o.node.grid(); slide > r.ssc.cfg.interval {
+		grid = func(t int64) int64 { return r.lastGrid(time.Unix(0, t), slide).UnixNano() }
+	}
 	o.op, err = staterdd.NewOperator(spec, staterdd.Options{
 		Parallelism: parallelism,
 		Slide:       o.node.slide,
+		Grid:        grid,
 		Secret:      r.secret,
 		BlockSize:   r.stateBlock,
 		Background:  r.inBackground,
@@ -190,21 +202,40 @@ func (o *statefulOp[K, V, S, M]) prepare(r *run, partitions int) (err error) {
 
 func (o *statefulOp[K, V, S, M]) checkpointInterval() *time.Duration { return &o.interval }
 
+// initial makes the version before the first one, if there is none. Its keys get the
+// time of the first slide.
+func (o *statefulOp[K, V, S, M]) initial(b *batchRun) error {
+	o.epoch = b.batch.Epoch
+	if o.current != nil {
+		return nil
+	}
+	at := b.batch.Time
+	if slid, due := b.slides(o.node); !due {
+		at = slid.Add(o.node.grid())
+	}
+	first, err := o.op.Initial(at)
+	if err != nil {
+		return err
+	}
+	first.ReleaseMapped()
+	b.run.mu.Lock()
+	defer b.run.mu.Unlock()
+	o.current = first
+	return nil
+}
+
+// idle carries the version on, in a batch between two slides.
+func (o *statefulOp[K, V, S, M]) idle(b *batchRun) error { return o.initial(b) }
+
 // begin makes the version of the batch; its stage has not run yet.
 func (o *statefulOp[K, V, S, M]) begin(b *batchRun) error {
-	if o.current == nil {
-		first, err := o.op.Initial(b.batch.Time)
-		if err != nil {
-			return err
-		}
-		first.ReleaseMapped()
-		o.current = first
+	if err := o.initial(b); err != nil {
+		return err
 	}
 	data, err := o.data(b)
 	if err != nil {
 		return err
 	}
-	o.op.Quiet(o.quiet != nil && o.quiet(b))
 	next, stage, err := o.op.Advance(o.current, data, b.batch)
 	if err != nil {
 		return err
@@ -258,6 +289,7 @@ func (o *statefulOp[K, V, S, M]) abort() error {
 // commit lets the version before go: it is only held on by those who read it.
 // The outputs of the new one stay until the batch is forgotten.
 func (o *statefulOp[K, V, S, M]) commit() {
+	o.carried = o.epoch
 	if o.next == nil {
 		return
 	}
@@ -299,10 +331,14 @@ func (o *statefulOp[K, V, S, M]) measure(m *meter) error {
 
 func (o *statefulOp[K, V, S, M]) progress() OperatorProgress {
 	p := OperatorProgress{Name: o.node.label(), Partitions: o.op.Partitioner().Partitions()}
-	if o.next != nil {
+	switch {
+	case o.next != nil:
 		s := o.next.Stats()
 		p.Keys, p.Calls, p.TimedOut, p.Changed = s.Keys, s.Calls, s.TimedOut, s.Changed
 		p.Inserted, p.Removed, p.Skipped, p.HeapBytes = s.Inserted, s.Removed, s.Skipped, s.HeapBytes
+	case o.current != nil: // carried on
+		s := o.current.Stats()
+		p.Keys, p.HeapBytes = s.Keys, s.HeapBytes
 	}
 	return p
 }

@@ -3,6 +3,7 @@ package dstream
 import (
 	"time"
 
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/rdd"
 )
 
@@ -114,9 +115,13 @@ func windowByKey[K comparable, V any](in Stream[Pair[K, V]], kind string, isNil 
 		return own(b, batch, kept), nil
 	})
 	w.node = newWindow(kind, batch, length, slide)
-	by, faults := byKey[K](w.node, kind, opts)
+	by, faults := byOptions[K](w.node, kind, opts)
 	w.by = by
 	w.node.check(faults...)
+	badKey := keyKind[K]()
+	if !goesOn || sabotage.On("fault-told-twice") { // else the operator of the results tells
+		w.node.check(badKey)
+	}
 	layoutOf := func(b *batchRun) string {
 		if goesOn {
 			return by(b).String() + windowMark + windowText(length, slide)
@@ -131,6 +136,9 @@ func windowByKey[K comparable, V any](in Stream[Pair[K, V]], kind string, isNil 
 		return own(b, batch, rdd.PartitionBy(r, p))
 	}
 	logBatches(w.node, batch, again, layoutOf)
+	if w.node.log != nil {
+		w.node.log.op.badKey = badKey != nil
+	}
 	if w.node.log != nil && goesOn {
 		w.node.log.fits = func(layout string) error { return windowFits(layout, windowText(length, slide)) }
 	}

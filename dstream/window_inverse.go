@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statemill/statemill/checkpoint"
 	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/rdd"
 	"github.com/statemill/statemill/staterdd"
@@ -40,6 +41,22 @@ func windowFits(layout, window string) error {
 	return nil
 }
 
+// windowSetting stores the window beside the operator of its results, and has a start
+// refused, before it takes the checkpoint, if another one is there. What an older
+// program has stored does not tell: then the layout of the log does, once it is loaded.
+func windowSetting(op *checkpoint.JobOperator, window string) {
+	const setting = "window"
+	name := op.Name
+	op.Settings[setting] = window
+	op.Fits = func(stored map[string]string) error {
+		was, ok := stored[setting]
+		if !ok || was == window || sabotage.On("window-change-not-seen") || sabotage.On("window-change-seen-late") {
+			return nil
+		}
+		return fmt.Errorf("window %q: %w", name, windowFits(windowMark+was, window))
+	}
+}
+
 // move is what happens to a key's result in one slide: a value leaves the window, or
 // one comes.
 type move[V any] struct {
@@ -60,11 +77,10 @@ func inverse[K comparable, V any](in Stream[Pair[K, V]], kind string, add, sub f
 	}), opts) // what is wrong with the options is noted already
 	results := addStateful(moves, kind, spec.OnlyWithData().Immutable().Named(""))
 	out := newNode(nil, kind, results.node)
-	out.every = false // a result is asked for where a slide ends, and nowhere else
 	out.name, w.node.name, results.node.name = w.node.name, "", ""
 	w.node.face, results.node.face = out, out
 	if op, ok := results.op.(*statefulOp[K, move[V], V, Pair[K, V]]); ok {
-		op.quiet = func(b *batchRun) bool { _, due := b.slides(out); return !due }
+		op.window = windowText(length, slide)
 	}
 	return bind(out, func(b *batchRun) (*rdd.RDD[Pair[K, V]], error) {
 		r, err := rddOf[Pair[K, V]](b, results.node)
