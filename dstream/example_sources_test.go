@@ -3,9 +3,11 @@ package dstream_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/statemill/statemill/dstream"
 	"github.com/statemill/statemill/rdd"
@@ -65,6 +67,113 @@ func ExampleReaderStream() {
 	// Output:
 	// to be or
 	// not to be
+}
+
+// printUntil prints the records of a source that has no end, and stops the run after the last one.
+func printUntil(last string, source func(ssc *dstream.StreamingContext) *dstream.DStream[string]) {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	err := dstream.Run(ctx, 5*time.Millisecond, func(ssc *dstream.StreamingContext) error {
+		dstream.Foreach(source(ssc), func(_ context.Context, _ dstream.Batch, line string) error {
+			fmt.Println(line)
+			if line == last {
+				stop() // the batch is finished first
+			}
+			return nil
+		})
+		return nil
+	}, dstream.WithParallelism(1))
+	if err != nil {
+		fmt.Println(err)
+	}
+}
+
+// Files are moved into the directory when they are whole.
+func ExampleDirStream() {
+	dir, err := os.MkdirTemp("", "lines")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	if err := os.WriteFile(filepath.Join(dir, ".part"), []byte("to be or\nnot to be\n"), 0o600); err != nil {
+		fmt.Println(err)
+	}
+	if err := os.Rename(filepath.Join(dir, ".part"), filepath.Join(dir, "hamlet.txt")); err != nil {
+		fmt.Println(err)
+	}
+	printUntil("not to be", func(ssc *dstream.StreamingContext) *dstream.DStream[string] {
+		return dstream.DirStream(ssc, "lines", dir)
+	})
+	// Output:
+	// to be or
+	// not to be
+}
+
+func ExampleSocketStream() {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	served := make(chan struct{})
+	go func() { // who sends the lines
+		defer close(served)
+		conn, err := server.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		fmt.Fprintln(conn, "to be or")
+		fmt.Fprintln(conn, "not to be")
+		_, _ = conn.Read(make([]byte, 1)) // until the job hangs up
+	}()
+	printUntil("not to be", func(ssc *dstream.StreamingContext) *dstream.DStream[string] {
+		return dstream.SocketStream(ssc, "lines", server.Addr().String())
+	})
+	<-served
+	// Output:
+	// to be or
+	// not to be
+}
+
+// The lines that are piped into the program; here the example itself writes them.
+func ExampleStdinStream() {
+	in, lines, err := os.Pipe()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer in.Close()
+	terminal := os.Stdin
+	os.Stdin = in
+	defer func() { os.Stdin = terminal }()
+	fmt.Fprintln(lines, "to be or")
+	fmt.Fprintln(lines, "not to be")
+	if err := lines.Close(); err != nil {
+		fmt.Println(err)
+	}
+	runToEnd(func(ssc *dstream.StreamingContext) error {
+		printAll(dstream.StdinStream(ssc, "lines"))
+		return nil
+	})
+	// Output:
+	// to be or
+	// not to be
+}
+
+// The records of a batch, spread over two partitions.
+func ExampleQueueNamed() {
+	runToEnd(func(ssc *dstream.StreamingContext) error {
+		printAll(dstream.Glom(dstream.QueueNamed(ssc, "numbers", 2, []int{1, 2, 3, 4, 5}, []int{6})))
+		return nil
+	})
+	// Output:
+	// [1 2]
+	// [3 4 5]
+	// []
+	// [6]
 }
 
 // A dataset as the state before the first batch.

@@ -14,11 +14,10 @@ const rddCalls = `Collect Take First Top Count Reduce Fold Distinct SortBy KeyBy
 
 // What else a job of a Spark user calls of package dstream.
 const jobCalls = `DStream_Cache DStream_Remember MapWithStateDStream_Checkpoint MapWithStateDStream_StateSnapshots
-	StreamingContext_Counter Parallelize Constant Slice From Run ReadRecordFiles SourceRanges
-	ReceiverStream QueueStream TextFileStream ReaderStream`
+	StreamingContext_Counter Parallelize Run ReadRecordFiles SourceRanges`
 
-// withoutExample lists operators and outputs, which are the functions of dstream that take a stream, and the calls
-// above, that have no example with an output.
+// withoutExample lists sources, operators and outputs, which are the functions of dstream that give a stream or take
+// one, and the calls above, that have no example with an output.
 func withoutExample(t *Tree) (out []string) {
 	have, want := map[string]bool{}, map[string]bool{}
 	for _, list := range []struct{ room, calls string }{{"rdd", rddCalls}, {"dstream", jobCalls}} {
@@ -39,7 +38,7 @@ func withoutExample(t *Tree) (out []string) {
 			switch {
 			case f.Test && example && outputOf(f, fn):
 				have[f.Room+"."+name] = true
-			case !f.Test && f.Room == "dstream" && ast.IsExported(fn.Name.Name) && takesStream(fn):
+			case !f.Test && f.Room == "dstream" && ast.IsExported(fn.Name.Name) && (takesStream(fn) || givesStream(fn)):
 				want["dstream."+fn.Name.Name] = true
 			}
 		}
@@ -62,6 +61,19 @@ func outputOf(f *File, fn *ast.FuncDecl) bool {
 	return false
 }
 
+// givesStream says that a stream comes out.
+func givesStream(fn *ast.FuncDecl) (yes bool) {
+	if fn.Type.Results == nil {
+		return false
+	}
+	ast.Inspect(fn.Type.Results, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		yes = yes || ok && strings.HasSuffix(id.Name, "DStream")
+		return true
+	})
+	return yes
+}
+
 // takesStream says that a parameter is a Stream, or several of them.
 func takesStream(fn *ast.FuncDecl) (yes bool) {
 	for _, p := range fn.Type.Params.List {
@@ -77,7 +89,7 @@ func takesStream(fn *ast.FuncDecl) (yes bool) {
 	return yes
 }
 
-// Every operator and output has an example that is run.
+// Every source, operator and output has an example that is run.
 func TestExamples(t *testing.T) {
 	tree, err := Load(repositoryRoot(t))
 	require.NoError(t, err)
@@ -91,4 +103,14 @@ func TestExamples(t *testing.T) {
 		}
 	}
 	require.Contains(t, withoutExample(&less), "rdd.Glom")
+	less.Files = nil
+	for _, f := range tree.Files {
+		if f.Room != "dstream" || !f.Test {
+			less.Files = append(less.Files, f)
+		}
+	}
+	missing := withoutExample(&less)
+	for _, name := range []string{"From", "SocketStream", "StdinStream", "DirStream", "QueueNamed", "Constant", "ReceiverStream", "Map", "Union", "Print", "Output"} {
+		require.Contains(t, missing, "dstream."+name)
+	}
 }

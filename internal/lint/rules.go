@@ -84,7 +84,7 @@ var osFiles = map[string]string{
 	"internal/sabotage/on.go": "reads the name of the break from the environment, in sabotage builds only",
 	"source/stdin.go":         "the stdin source",
 	// An example has no testing.T to ask for a folder.
-	"dstream/example_sources_test.go": "shows a receiver, whose log is on the disk",
+	"dstream/example_sources_test.go": "shows a receiver, whose log is on the disk, a directory and the standard input",
 }
 
 // operatingSystem keeps files, environment and process facts behind vfs, so that every fault can be injected.
