@@ -37,7 +37,8 @@ type fakeBroker struct {
 	gate func(key int16, tp TopicPartition) chan struct{}
 	// throttle is for how many milliseconds the next fetch is throttled, and how many.
 	throttle, throttled int
-	cutTo               int // batches are cut to so many bytes, as brokers before 0.10.1 do
+	peers               []*fakeBroker // other nodes of the cluster, which have the logs that they lead
+	cutTo               int           // batches are cut to so many bytes, as brokers before 0.10.1 do
 }
 
 type fakeLog struct {
@@ -133,6 +134,22 @@ func (l *fakeLog) markerOf(aborted [2]int64) int64 {
 		}
 	}
 	return 1 << 62
+}
+
+// leader is who has a log: 0 for b, then its peers; -1 if nobody has it.
+func (b *fakeBroker) leader(tp TopicPartition) int {
+	if b.logs[tp] != nil {
+		return 0
+	}
+	for i, p := range b.peers {
+		p.mu.Lock()
+		has := p.logs[tp] != nil
+		p.mu.Unlock()
+		if has {
+			return 1 + i
+		}
+	}
+	return -1
 }
 
 // topics are the names of all.
@@ -263,8 +280,6 @@ func (b *fakeBroker) versions(a []byte) []byte {
 
 func (b *fakeBroker) metadata(a []byte, version, code int16, q *cursor) []byte {
 	be := binary.BigEndian
-	addr := b.listener.Addr().(*net.TCPAddr)
-	host := addr.IP.String()
 	var topics []string
 	if version == 12 {
 		q.take(1)
@@ -316,18 +331,22 @@ func (b *fakeBroker) metadata(a []byte, version, code int16, q *cursor) []byte {
 	}
 	tags()
 	a = append(a, 0, 0, 0, 0)
-	count(1)
-	a = be.AppendUint32(a, 7)
-	text(host)
-	a = be.AppendUint32(a, uint32(addr.Port))
-	null()
-	tags()
+	nodes := append([]*fakeBroker{b}, b.peers...)
+	count(len(nodes))
+	for i, node := range nodes {
+		addr := node.listener.Addr().(*net.TCPAddr)
+		a = be.AppendUint32(a, 7+uint32(i))
+		text(addr.IP.String())
+		a = be.AppendUint32(a, uint32(addr.Port))
+		null()
+		tags()
+	}
 	null()
 	a = be.AppendUint32(a, 7)
 	count(len(topics))
 	for _, name := range topics {
 		var numbers []int32
-		for n := int32(0); b.logs[TopicPartition{name, n}] != nil; n++ {
+		for n := int32(0); b.leader(TopicPartition{name, n}) >= 0; n++ {
 			numbers = append([]int32{n}, numbers...)
 		}
 		e := code
@@ -353,7 +372,7 @@ func (b *fakeBroker) metadata(a []byte, version, code int16, q *cursor) []byte {
 		for _, n := range numbers {
 			a = append(a, 0, 0)
 			a = be.AppendUint32(a, uint32(n))
-			a = be.AppendUint32(a, 7)
+			a = be.AppendUint32(a, 7+uint32(b.leader(TopicPartition{name, n})))
 			if flexible {
 				a = be.AppendUint32(a, 3)
 			}
@@ -415,86 +434,4 @@ func (b *fakeBroker) offsets(a []byte, version, code int16, q *cursor) []byte {
 		}
 	}
 	return a
-}
-
-func (b *fakeBroker) fetch(a []byte, version, code int16, q *cursor) []byte {
-	be := binary.BigEndian
-	q.take(12)
-	most := q.i32()
-	committed := q.take(1)[0] == 1
-	if version >= 7 {
-		q.take(8)
-	}
-	q.i32()
-	name := q.text()
-	q.i32()
-	number := q.i32()
-	if version >= 9 {
-		q.i32()
-	}
-	offset := q.i64()
-	l := b.logs[TopicPartition{name, number}]
-	if l == nil {
-		l, code = &fakeLog{}, 3
-	}
-	if b.throttled > 0 {
-		b.throttled--
-		a = be.AppendUint32(a, uint32(b.throttle))
-		if version >= 7 {
-			a = append(a, 0, 0, 0, 0, 0, 0)
-		}
-		return be.AppendUint32(a, 0)
-	}
-	if code == 0 && (offset < l.start || offset > l.end) {
-		code = 1
-	}
-	a = append(a, 0, 0, 0, 0)
-	if version >= 7 {
-		a = append(a, 0, 0, 0, 0, 0, 0)
-	}
-	a = be.AppendUint32(a, 1)
-	a = be.AppendUint16(a, uint16(len(name)))
-	a = append(a, name...)
-	a = be.AppendUint32(a, 1)
-	a = be.AppendUint32(a, uint32(number))
-	a = be.AppendUint16(a, uint16(code))
-	a = be.AppendUint64(a, uint64(l.end))
-	a = be.AppendUint64(a, uint64(l.stable))
-	if version >= 5 {
-		a = be.AppendUint64(a, uint64(l.start))
-	}
-	var aborted [][2]int64
-	for _, x := range l.aborted {
-		if committed && l.markerOf(x) >= offset {
-			aborted = append(aborted, x)
-		}
-	}
-	a = be.AppendUint32(a, uint32(len(aborted)))
-	for _, x := range aborted {
-		a = be.AppendUint64(a, uint64(x[0]))
-		a = be.AppendUint64(a, uint64(x[1]))
-	}
-	if version >= 11 {
-		a = be.AppendUint32(a, 1<<32-1)
-	}
-	data := l.raw
-	for _, x := range l.batches {
-		if lastOf(x) < offset || committed && x.Base >= l.stable {
-			continue
-		}
-		next := x.Append(nil)
-		if len(data) > 0 && len(data)+len(next) > int(most) {
-			data = append(data, next[:max(0, int(most)-len(data))]...) // brokers cut
-			break
-		}
-		data = append(data, next...)
-	}
-	if code != 0 {
-		data = nil
-	}
-	if b.cutTo > 0 && len(data) > int(most) {
-		data = data[:most]
-	}
-	a = be.AppendUint32(a, uint32(len(data)))
-	return append(a, data...)
 }

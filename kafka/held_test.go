@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"encoding/json"
+	"runtime"
 	"testing"
 	"time"
 
@@ -20,15 +21,26 @@ func (b *fakeBroker) heldAt(l *fakeLog, stable, end int64) {
 	l.stable, l.end = stable, end
 }
 
-// passes lets a watch look at its source, again and again.
-func passes(t *testing.T, m *clock.Manual, d time.Duration) {
+// passes lets a watch look at its source, again and again, and have its answers.
+func passes(t *testing.T, s *kafkaSource, m *clock.Manual, d time.Duration) {
 	t.Helper()
 	const step = DefaultStallAfter / 4
-	for end := m.Now().Add(d); m.Now().Before(end); {
+	looked := func() {
 		require.NoError(t, m.BlockUntil(t.Context(), 1))
+		for w := s.watch; ; runtime.Gosched() {
+			w.mu.Lock()
+			asking := len(w.asking)
+			w.mu.Unlock()
+			if asking == 0 || t.Context().Err() != nil {
+				return
+			}
+		}
+	}
+	for end := m.Now().Add(d); m.Now().Before(end); {
+		looked()
 		m.Advance(step)
 	}
-	require.NoError(t, m.BlockUntil(t.Context(), 1))
+	looked()
 }
 
 // TestHangingTransaction: a transaction that nobody ends is told, by place, offsets, time
@@ -42,7 +54,7 @@ func TestHangingTransaction(t *testing.T) {
 	s := open(t, b, nil, at(m), Watch(mon), OnNotice(func(n source.Notice) { told <- n }))
 	_, got := readAll(t, s, source.Limits{})
 	require.Equal(t, []string{"0@0=a", "0@1=b", "1@0=a"}, got)
-	passes(t, m, DefaultHangAfter-DefaultStallAfter)
+	passes(t, s, m, DefaultHangAfter-DefaultStallAfter)
 	require.NoError(t, mon.Healthy(), "not yet")
 	r := mon.Report().Partitions[0]
 	require.Equal(t, []int64{2, 2, 0, 5}, []int64{r.Next, r.End, r.Lag, r.Written}, "nobody can read what is behind it")
@@ -51,14 +63,14 @@ func TestHangingTransaction(t *testing.T) {
 	b.heldAt(l, 3, 9) // it ended, the next one is open: that is no news
 	readAll(t, s, source.Limits{})
 	require.Zero(t, mon.Report().Partitions[0].Held)
-	passes(t, m, DefaultHangAfter-DefaultStallAfter)
+	passes(t, s, m, DefaultHangAfter-DefaultStallAfter)
 	require.NoError(t, mon.Healthy(), "it advances")
 	b.heldAt(l, 4, 12) // seen by the watch alone
-	passes(t, m, DefaultHangAfter-DefaultStallAfter)
+	passes(t, s, m, DefaultHangAfter-DefaultStallAfter)
 	require.NoError(t, mon.Healthy(), "it advances")
 	require.Empty(t, told)
 	b.heldAt(l, 4, 15)
-	passes(t, m, 3*DefaultStallAfter)
+	passes(t, s, m, 3*DefaultStallAfter)
 	n := <-told
 	require.Empty(t, told)
 	err := mon.Healthy()
@@ -76,11 +88,11 @@ func TestHangingTransaction(t *testing.T) {
 	b.heldAt(l, 15, 15)
 	readAll(t, s, source.Limits{Records: 1})
 	require.NoError(t, mon.Healthy(), "all clear at once")
-	passes(t, m, DefaultStallAfter)
+	passes(t, s, m, DefaultStallAfter)
 	require.Contains(t, (<-told).Text, `topic "t" partition 0: the transaction is over, committed records go on to offset 15`)
 	r = mon.Report().Partitions[0]
 	require.Equal(t, []int64{15, 15}, []int64{r.End, r.Written})
-	passes(t, m, 2*DefaultHangAfter)
+	passes(t, s, m, 2*DefaultHangAfter)
 	require.Empty(t, told, "an idle topic is healthy")
 	require.NoError(t, mon.Healthy())
 }
@@ -93,7 +105,7 @@ func TestNoHangOfUncommitted(t *testing.T) {
 	m, mon := manual(), &Monitor{}
 	s := open(t, b, nil, at(m), Watch(mon), ReadUncommitted())
 	readAll(t, s, source.Limits{})
-	passes(t, m, 2*DefaultHangAfter)
+	passes(t, s, m, 2*DefaultHangAfter)
 	require.NoError(t, mon.Healthy())
 	r := mon.Report().Partitions[0]
 	require.Equal(t, []int64{2, 2}, []int64{r.End, r.Written})

@@ -37,7 +37,8 @@ func Watch(m *Monitor) SourceOption {
 var errNotWatching = errors.New("no Kafka source is watched: give Watch to one")
 
 // Healthy is nil while the source is open, plans, reads without stalls, and does not wait
-// before a transaction that hangs (HangAfter); else it names what is wrong. An idle topic is healthy.
+// before a transaction that hangs (HangAfter); else it names what is wrong: the partitions
+// that wait, and the broker that does not answer. An idle topic is healthy.
 func (m *Monitor) Healthy() error {
 	s := m.source()
 	if s == nil {
@@ -84,23 +85,23 @@ func (s *kafkaSource) Report() source.Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.Counters = maps.Clone(s.counts)
+	var stalled []*part
 	for _, p := range s.parts {
 		x := source.PartitionReport{Partition: p.name, Next: p.done, End: p.end, Progress: p.progress, Stalled: s.stalled(p, now),
 			Written: max(p.end, p.held.high), Held: p.held.waits()}
 		if p.done >= 0 {
 			x.Lag = max(0, p.end-p.done)
 		}
-		if !p.stuck.IsZero() {
-			x.Waiting = now.Sub(p.stuck)
-		}
+		x.Waiting = p.waiting(now)
 		if x.Stalled {
-			r.Warnings = append(r.Warnings, s.stall(p, now))
+			stalled = append(stalled, p)
 		}
 		if s.hangs(p) {
 			r.Warnings = append(r.Warnings, s.hanging(p))
 		}
 		r.Partitions = append(r.Partitions, x)
 	}
+	r.Warnings = append(s.stalls(stalled, now), r.Warnings...)
 	if s.planStalled(now) {
 		r.Warnings = append(r.Warnings, s.noPlan(now))
 	}

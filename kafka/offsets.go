@@ -33,6 +33,7 @@ func (s *kafkaSource) spans(ctx context.Context, parts []*part, earliest func(*p
 }
 
 func (s *kafkaSource) spansOnce(ctx context.Context, parts []*part, earliest func(*part) bool) ([]span, error) {
+	s.asks(parts)
 	if err := s.refresh(ctx, parts); err != nil {
 		return nil, err
 	}
@@ -91,23 +92,39 @@ func (s *kafkaSource) read() []source.Range {
 	return read
 }
 
-// ask asks the leaders of parts[which...] for offsets, all of them at once.
+// ask asks the leaders of parts[which...] for offsets, all of them at once. One that fails
+// keeps no other from answering: those that wait are told apart by that.
 func (s *kafkaSource) ask(ctx context.Context, what int64, parts []*part, which []int, set func(i int, a wire.OffsetAnswer)) error {
 	byLeader := map[string][]int{}
-	var addrs []string
+	var none error
 	for _, i := range which {
 		addr := s.cluster.leader(parts[i].TopicPartition)
 		if addr == "" {
-			return fmt.Errorf("%s: %w", parts[i].name, errNoLeader)
-		}
-		if byLeader[addr] == nil {
-			addrs = append(addrs, addr)
+			none = fmt.Errorf("%s: %w", parts[i].name, errNoLeader)
+			continue
 		}
 		byLeader[addr] = append(byLeader[addr], i)
 	}
-	return pool.Run(ctx, len(addrs), len(addrs), func(ctx context.Context, _, k int) error {
-		return s.askBroker(ctx, addrs[k], what, !s.cfg.dirty, parts, byLeader[addrs[k]], set)
+	addrs := sortedKeys(byLeader)
+	errs := make([]error, len(addrs))
+	err := pool.Run(ctx, len(addrs), len(addrs), func(ctx context.Context, _, k int) error {
+		errs[k] = s.askBroker(ctx, addrs[k], what, !s.cfg.dirty, parts, byLeader[addrs[k]], func(i int, a wire.OffsetAnswer) {
+			set(i, a)
+			s.answered(parts[i])
+		})
+		return nil
 	})
+	return firstOf(append(append([]error{err}, errs...), none))
+}
+
+// firstOf is the first error that is one.
+func firstOf(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // askBroker asks one broker for offsets of partitions that it leads, as readers of
@@ -126,16 +143,22 @@ func (s *kafkaSource) askBroker(ctx context.Context, addr string, what int64, co
 	}); err != nil {
 		return err
 	}
+	var failed error
 	for _, a := range answers {
 		i, ok := index[a.TopicPartition]
 		if !ok {
 			continue
 		}
-		if a.Err != nil {
-			return fmt.Errorf("%s at broker %s: %w", parts[i].name, addr, a.Err)
+		if a.Err != nil && failed == nil {
+			failed = fmt.Errorf("%s at broker %s: %w", parts[i].name, addr, a.Err)
 		}
 		delete(index, a.TopicPartition)
-		set(i, a)
+		if a.Err == nil {
+			set(i, a)
+		}
+	}
+	if failed != nil {
+		return failed
 	}
 	for tp := range index {
 		return fmt.Errorf("broker %s told no offset of %s-%d", addr, tp.Topic, tp.Partition)

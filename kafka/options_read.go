@@ -89,8 +89,9 @@ func Group(name string) SourceOption {
 	})
 }
 
-// StallAfter is for how long a read or a plan may wait for the brokers without moving
-// forward before that is told (OnNotice, Monitor); default 10 s, at least 10 ms.
+// StallAfter is for how long a read or a plan may wait for a broker without moving
+// forward before that is told, with the partitions that it leads (OnNotice, Monitor);
+// default 10 s, at least 10 ms. It is told at most a tenth of it later.
 func StallAfter(d time.Duration) SourceOption {
 	return sourceOption(func(c *config) {
 		if d < 10*time.Millisecond {

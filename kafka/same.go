@@ -99,14 +99,19 @@ func (s *kafkaSource) proveOnce(ctx context.Context, parts []*part) error {
 		byLeader[addr] = append(byLeader[addr], p)
 	}
 	addrs := sortedKeys(byLeader)
-	return pool.Run(ctx, len(addrs), len(addrs), func(ctx context.Context, _, i int) error {
+	errs := make([]error, len(addrs))
+	err := pool.Run(ctx, len(addrs), len(addrs), func(ctx context.Context, _, i int) error {
 		list := byLeader[addrs[i]]
+		s.asks(list)
 		m, err := s.cluster.metadataOf(ctx, addrs[i], topicsOf(list), s.cfg.requestTimeout)
-		if err != nil {
-			return err
+		if err == nil {
+			s.answered(list...)
+			err = s.areSame(m, list)
 		}
-		return s.areSame(m, list)
+		errs[i] = err // one that fails keeps no other from answering
+		return nil
 	})
+	return firstOf(append([]error{err}, errs...))
 }
 
 // areSame checks what a broker says of the topics of parts.

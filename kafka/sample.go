@@ -86,10 +86,12 @@ func (s *kafkaSource) learnAhead(ctx context.Context, moves []move, take []int64
 // that an offset is sent with, else many small batches would go to pass over them;
 // where nothing comes at all it is 0: unknown.
 func (s *kafkaSource) sample(ctx context.Context, p *part, offset int64, most int) (size float64, n int64, err error) {
+	s.waits(p)
 	a, err := s.fetch(ctx, p, offset, offset+1, most)
 	if err != nil {
 		return 0, 0, err
 	}
+	s.arrived(p)
 	d := s.decoders.Get()
 	defer s.release(d)
 	d.batch.Reset(a.Batches, offset, !s.cfg.dirty, a.Aborted, int(s.cfg.maxBatchBytes))

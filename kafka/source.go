@@ -57,6 +57,7 @@ type part struct {
 	end      int64     // the log's end, as far as is known
 	progress time.Time // when a read last moved
 	stuck    time.Time // since when one has been waiting, zero when none is
+	asked    time.Time // since when its leader has been asked for its end, zero when it has told
 	told     bool      // that it is stalled
 	held     held      // before open transactions
 

@@ -3,39 +3,42 @@ package kafka
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/statemill/statemill/kafka/internal/wire"
 )
 
 // watch looks at the source from time to time: it tells of stalls, and asks for the
-// logs' ends when no plan does.
+// logs' ends when no plan does. It waits for no broker: who is silent is asked beside it.
 type watch struct {
 	s      *kafkaSource
 	cancel context.CancelFunc
-	ended  chan struct{}
+	wait   sync.WaitGroup
 
 	stalled bool      // no plan, and told
 	asked   time.Time // for the ends
+
+	mu     sync.Mutex
+	asking map[string]bool // brokers
 }
 
 func newWatch(s *kafkaSource) *watch {
-	w := &watch{s: s, ended: make(chan struct{}), asked: s.cfg.clock.Now()}
+	w := &watch{s: s, asked: s.cfg.clock.Now(), asking: map[string]bool{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
-	go w.run(ctx)
+	w.wait.Go(func() { w.run(ctx) })
 	return w
 }
 
 func (w *watch) close() {
 	w.cancel()
-	<-w.ended
+	w.wait.Wait()
 }
 
 func (w *watch) run(ctx context.Context) {
-	defer close(w.ended)
 	for {
-		timer := w.s.cfg.clock.NewTimer(w.every() / 4)
+		timer := w.s.cfg.clock.NewTimer(w.every() / looks)
 		select {
 		case <-timer.C():
 			w.look(ctx)
@@ -45,6 +48,10 @@ func (w *watch) run(ctx context.Context) {
 		}
 	}
 }
+
+// looks is how often it looks in the time after which the ends are asked for: what is
+// told comes later than it is true by no more than this part of it.
+const looks = 10
 
 // every is how often the ends are asked for.
 func (w *watch) every() time.Duration {
@@ -59,16 +66,16 @@ func (w *watch) look(ctx context.Context) {
 	s := w.s
 	now := s.cfg.clock.Now()
 	var news []string
+	var stalls, moves []*part
 	waits := false
 	s.mu.Lock()
 	for _, p := range s.parts {
-		waits = waits || !p.stuck.IsZero()
+		waits = waits || p.waiting(now) > w.every()/looks
 		if stalled := s.stalled(p, now); stalled != p.told {
-			p.told = stalled
-			if stalled {
-				news = append(news, s.stall(p, now))
+			if p.told = stalled; stalled {
+				stalls = append(stalls, p)
 			} else {
-				news = append(news, fmt.Sprintf("topic %q partition %d: reading moves again", p.Topic, p.Partition))
+				moves = append(moves, p)
 			}
 		}
 		if hangs := s.hangs(p); hangs != p.held.told {
@@ -80,6 +87,10 @@ func (w *watch) look(ctx context.Context) {
 				news = append(news, fmt.Sprintf("topic %q partition %d: the transaction is over, committed records go on to offset %d", p.Topic, p.Partition, p.end))
 			}
 		}
+	}
+	news = append(news, s.stalls(stalls, now)...)
+	if len(moves) > 0 {
+		news = append(news, namesOf(moves)+": reading moves again")
 	}
 	stalled := s.planStalled(now)
 	switch {
@@ -100,9 +111,8 @@ func (w *watch) look(ctx context.Context) {
 	}
 }
 
-// ends asks each broker for the ends of what it leads. Who does not answer is passed by.
-// Where a log really ends is asked for first: what is committed behind it meanwhile is no
-// open transaction.
+// ends asks each broker for the ends of what it leads, unless it has been asked before
+// and is silent yet.
 func (w *watch) ends(ctx context.Context, parts []*part) {
 	byLeader := map[string][]int{}
 	for i, p := range parts {
@@ -110,37 +120,44 @@ func (w *watch) ends(ctx context.Context, parts []*part) {
 			byLeader[addr] = append(byLeader[addr], i)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, w.s.cfg.requestTimeout)
-	defer cancel()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for addr, list := range byLeader {
-		high := make([]int64, len(parts))
-		for i := range high {
-			high[i] = -1
+		if w.asking[addr] {
+			continue
 		}
-		if !w.s.cfg.dirty {
-			_ = w.s.askBroker(ctx, addr, wire.Latest, false, parts, list, func(i int, a wire.OffsetAnswer) { high[i] = a.Offset })
-		}
-		now := w.s.cfg.clock.Now()
-		_ = w.s.askBroker(ctx, addr, wire.Latest, !w.s.cfg.dirty, parts, list, func(i int, a wire.OffsetAnswer) {
-			w.s.mu.Lock()
-			defer w.s.mu.Unlock()
-			parts[i].sees(a.Offset, high[i], now)
+		w.asking[addr] = true
+		w.wait.Go(func() {
+			w.endsAt(ctx, addr, parts, list)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			delete(w.asking, addr)
 		})
 	}
 }
 
-// stalled says that a read of p waits for too long. mu is held, as in what follows.
-func (s *kafkaSource) stalled(p *part, now time.Time) bool {
-	return !p.stuck.IsZero() && now.Sub(p.stuck) > s.cfg.stallAfter
-}
-
-func (s *kafkaSource) stall(p *part, now time.Time) string {
-	return fmt.Sprintf("topic %q partition %d is stalled: a read waits for its broker for %v, at offset %d of %d",
-		p.Topic, p.Partition, now.Sub(p.stuck).Round(time.Millisecond), max(p.done, 0), p.end)
+// endsAt asks one broker. Where a log really ends is asked for first: what is committed
+// behind it meanwhile is no open transaction.
+func (w *watch) endsAt(ctx context.Context, addr string, parts []*part, list []int) {
+	ctx, cancel := context.WithTimeout(ctx, w.s.cfg.requestTimeout)
+	defer cancel()
+	high := make([]int64, len(parts))
+	for i := range high {
+		high[i] = -1
+	}
+	if !w.s.cfg.dirty {
+		_ = w.s.askBroker(ctx, addr, wire.Latest, false, parts, list, func(i int, a wire.OffsetAnswer) { high[i] = a.Offset })
+	}
+	now := w.s.cfg.clock.Now()
+	_ = w.s.askBroker(ctx, addr, wire.Latest, !w.s.cfg.dirty, parts, list, func(i int, a wire.OffsetAnswer) {
+		w.s.mu.Lock()
+		defer w.s.mu.Unlock()
+		parts[i].sees(a.Offset, high[i], now)
+	})
 }
 
 func (s *kafkaSource) planStalled(now time.Time) bool {
-	return !s.planning.IsZero() && now.Sub(s.planning) > s.cfg.stallAfter
+	return !s.planning.IsZero() && now.Sub(s.planning) >= s.cfg.stallAfter
 }
 
 func (s *kafkaSource) noPlan(now time.Time) string {
@@ -149,32 +166,4 @@ func (s *kafkaSource) noPlan(now time.Time) string {
 		text += ": " + s.planErr.Error()
 	}
 	return text
-}
-
-// waits notes that a read of p waits for its broker: since now, or since before if it
-// has not moved since.
-func (s *kafkaSource) waits(p *part) {
-	now := s.cfg.clock.Now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p.stuck.IsZero() {
-		p.stuck = now
-	}
-}
-
-// moved notes what an answer tells.
-func (s *kafkaSource) moved(p *part, a wire.FetchAnswer) {
-	now := s.cfg.clock.Now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p.stuck, p.progress = time.Time{}, now
-	p.sees(s.endOf(a), a.HighWatermark, now)
-}
-
-// endOf is where a log ends for this source.
-func (s *kafkaSource) endOf(a wire.FetchAnswer) int64 {
-	if !s.cfg.dirty && a.LastStable >= 0 {
-		return min(a.HighWatermark, a.LastStable)
-	}
-	return a.HighWatermark
 }

@@ -141,6 +141,8 @@ var table = []Break{
 	{Name: "skipped-markers-lost", Package: "kafka/internal/batch", Test: "TestMarkersBelowTheOffset"},
 	{Name: "topic-id-unproved", Package: "kafka", Test: "TestTopicMadeAgainInMidBatch"},
 	{Name: "two-empty-answers-are-a-hole", Package: "kafka", Test: "TestEmptyAnswersAreNoHole"},
+	{Name: "plans-never-wait", Package: "kafka", Test: "TestSilentLeaderOfSome"},
+	{Name: "decoded-headers-weigh-nothing", Package: "kafka/internal/batch", Test: "TestHeadersCount"},
 	{Name: "wait-for-last-record", Package: "kafka", Test: "TestHoleAtTheEnd"},
 
 	{Name: "aborted-pass", Package: "kafka/internal/batch", Test: "TestTransactions"},
