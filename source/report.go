@@ -42,7 +42,7 @@ type PartitionReport struct {
 	// Progress is when a read last moved forward, or found nothing left to read; zero
 	// before the first.
 	Progress time.Time
-	// Waiting is for how long a read has been waiting for the source without moving
+	// Waiting is for how long a read, or a plan, has been waiting for the source without moving
 	// forward; 0 while it moves, and while nothing is to be read. A function that is
 	// slow is no wait.
 	Waiting time.Duration
