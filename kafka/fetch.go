@@ -26,9 +26,9 @@ func (e errBehind) Error() string {
 	return fmt.Sprintf("the log ends at offset %d now, before offset %d that was there when the batch was planned: were records lost by an unclean leader election?", e.end, e.want)
 }
 
-// errNoData is an answer without the partition. A broker that throttles a client by
-// a quota answers at once and with nothing, and reads nothing more from that
-// connection until the time has passed.
+// errNoData is an answer without the partition, or without its bytes. A broker that
+// throttles a client by a quota answers at once and with nothing, and reads nothing more
+// from that connection until the time has passed.
 type errNoData struct {
 	addr      string
 	throttled time.Duration
@@ -108,7 +108,7 @@ func (s *kafkaSource) fetchOnce(ctx context.Context, p *part, offset, until int6
 	switch {
 	case a.Err != nil:
 		return a, addr, fmt.Errorf("broker %s: %w", addr, a.Err)
-	case a.Missing:
+	case a.Missing, len(a.Batches) == 0 && a.Throttle > 0:
 		return a, addr, errNoData{addr, a.Throttle}
 	}
 	if end := s.endOf(a); len(a.Batches) == 0 && end < until {

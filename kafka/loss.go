@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/kafka/internal/wire"
@@ -129,4 +130,11 @@ func (s *kafkaSource) lose(p *part, from, to int64) {
 	}
 	s.count("lost_records", to-from)
 	s.notice("topic %q partition %d: offsets %d to %d are gone before they were read: %d records are lost, reading goes on at %d", p.Topic, p.Partition, from, to-1, to-from, to)
+}
+
+// hole counts and tells that offsets [from, to) are taken for a hole.
+func (s *kafkaSource) hole(p *part, from, to int64, tried time.Duration) {
+	s.count("assumed_holes", to-from)
+	s.notice("topic %q partition %d: for %v the broker has answered that it has nothing at offsets %d to %d, though the log goes on: they are taken for removed by compaction, and reading goes on at %d. If they are there (tiered storage that is slow?), give RetryFor more than %v, and take an older version of the state, from offset %d or before",
+		p.Topic, p.Partition, tried, from, to-1, to, tried, from)
 }

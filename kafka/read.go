@@ -7,6 +7,7 @@ import (
 
 	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/kafka/internal/batch"
+	"github.com/statemill/statemill/kafka/internal/wire"
 	"github.com/statemill/statemill/source"
 )
 
@@ -97,8 +98,8 @@ type reading struct {
 	emit  func(offset int64, v Record) error
 	d     *decoder
 
-	ask     int // bytes to ask for at least: a batch was cut
-	empties int // answers in a row with nothing
+	ask     int      // bytes to ask for at least: a batch was cut
+	empties *retrier // of answers in a row with nothing
 
 	records, bytes int64
 	last           float64 // bytes per record of the last fetch
@@ -117,6 +118,9 @@ func (x *reading) step(ctx context.Context) error {
 			return nil
 		default:
 			return err
+		}
+		if len(answer.Batches) == 0 {
+			return x.empty(ctx, answer)
 		}
 		a = chunk{from: x.next, batches: answer.Batches, aborted: answer.Aborted}
 		x.s.moved(x.p, answer)
@@ -146,10 +150,10 @@ func (x *reading) step(ctx context.Context) error {
 		x.s.ahead.giveBack(x.p, a, x.until)
 	}
 	if x.next > before {
-		x.ask, x.empties = 0, 0
+		x.ask, x.empties = 0, nil
 		return nil
 	}
-	return x.nothing(a.batches)
+	return x.larger()
 }
 
 // sameLog looks for batches that were written after the range was planned: a leader that
@@ -178,28 +182,51 @@ func (x *reading) size() int {
 	return most
 }
 
-// nothing deals with an answer that brought no offset forward.
-func (x *reading) nothing(batches []byte) error {
-	if len(batches) > 0 { // the next batch is larger than what was asked for
-		need := x.d.batch.Need()
-		if need == 0 {
-			need = 2 * max(x.size(), x.ask)
-		}
-		if int64(need) > x.s.cfg.maxBatchBytes {
-			return x.p.tooLarge(x.next, int64(need), x.s.cfg.maxBatchBytes)
-		}
-		if x.ask >= need {
-			return x.p.recordError(&batch.Error{Base: x.next, Err: ErrCorrupt, Why: fmt.Sprintf("the broker cuts a batch of %d bytes", need)})
-		}
-		x.ask = need
-		return nil
+// larger asks for more where an answer brought no offset forward: the next batch is larger
+// than what was asked for.
+func (x *reading) larger() error {
+	need := x.d.batch.Need()
+	if need == 0 {
+		need = 2 * max(x.size(), x.ask)
 	}
-	// fetch has seen that the log goes to until: what is left are holes, removed by
-	// compaction up to the end of the log. Asked twice, for a broker may have been
-	// kept from reading in time.
-	if x.empties++; x.empties >= 2 && !sabotage.On("wait-for-last-record") {
-		x.next = x.until
+	if int64(need) > x.s.cfg.maxBatchBytes {
+		return x.p.tooLarge(x.next, int64(need), x.s.cfg.maxBatchBytes)
 	}
+	if x.ask >= need {
+		return x.p.recordError(&batch.Error{Base: x.next, Err: ErrCorrupt, Why: fmt.Sprintf("the broker cuts a batch of %d bytes", need)})
+	}
+	x.ask = need
+	return nil
+}
+
+// errEmpty is an answer without a byte, from a log that goes on.
+var errEmpty = errors.New("the broker's answer is empty")
+
+// empty deals with an answer without a byte; fetch has seen that the log goes to until.
+// What is left may be a hole, where compaction has removed all up to the end of the log. A
+// broker that must bring the bytes from tiered storage answers the same when that takes too
+// long, and no answer tells one from the other: so it is asked for as long as something
+// that may pass is tried, and what is assumed then is told.
+func (x *reading) empty(ctx context.Context, answer wire.FetchAnswer) error {
+	if x.empties == nil {
+		x.empties = x.s.cluster.retrier()
+		x.empties.limit = max(x.s.cfg.retryFor, x.s.cfg.requestTimeout)
+	}
+	if !sabotage.On("two-empty-answers-are-a-hole") || x.empties.tries == 0 {
+		if x.empties.again(ctx, errEmpty) {
+			return nil
+		}
+	}
+	if sabotage.On("wait-for-last-record") {
+		x.empties = nil
+		return ctx.Err()
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	x.s.moved(x.p, answer)
+	x.s.hole(x.p, x.next, x.until, x.empties.limit)
+	x.next, x.empties = x.until, nil
 	return nil
 }
 
