@@ -52,7 +52,10 @@ func (b *batchRun) get(n *node) (any, error) {
 	s.made = true
 	if _, due := b.slides(n); !due {
 		s.rdd = n.empty()
-		return s.rdd, nil
+		if n.op != nil {
+			_, s.err = call(n.label(), func() (any, error) { return nil, n.op.idle(b) })
+		}
+		return s.rdd, s.err
 	}
 	// Building runs user code too: an initial state's sequence, a partitioner.
 	s.rdd, s.err = call(n.label(), func() (any, error) { return n.build(b) })

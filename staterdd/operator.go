@@ -19,6 +19,10 @@ type Options struct {
 	// Slide is the interval of the operator's stream. It gives the default checkpoint interval
 	// and the grain of the expiry index; 0 means one second.
 	Slide time.Duration
+	// Grid gives the newest of the operator's times that is not after a batch time, for streams
+	// that do not have one in every batch; nil means the batch time itself. TimeoutScan(AtCheckpoint)
+	// counts by these times, so that it does not matter in which batch a run began anew.
+	Grid func(int64) int64
 	// Secret is mixed into the hashes of the state maps; take a random number per run.
 	Secret uint64
 	// Background runs the copying of old versions into tables of their own; nil means at once.
@@ -53,6 +57,7 @@ type Operator[K comparable, V, S, M any] struct {
 	scan        ScanPolicy
 	checkpoint  int64 // nanoseconds
 	slide       int64
+	grid        func(int64) int64
 	maps        statemap.Options[K]
 	blockSize   int
 	exec        rdd.Executor
@@ -90,6 +95,9 @@ func NewOperator[K comparable, V, S, M any](spec Spec[K, V, S, M], o Options) (*
 		touched: spec.touched, equality: spec.equality(),
 		timeout: int64(spec.timeout), scan: spec.scan, checkpoint: int64(spec.checkpoint),
 		slide: int64(o.Slide), blockSize: o.BlockSize, exec: o.Executor, meter: o.Meter, outputs: &chunkPool[M]{},
+	}
+	if op.grid = o.Grid; op.grid == nil {
+		op.grid = func(t int64) int64 { return t }
 	}
 	if op.slide <= 0 {
 		op.slide = int64(time.Second)
