@@ -219,7 +219,7 @@ func (b *fakeBroker) serve(c net.Conn) bool {
 		b.fetches++
 		answer = b.fetch(answer, version, code, q)
 	default:
-		answer = b.writes.answer(answer, key, code, q, b.listener.Addr().(*net.TCPAddr))
+		answer = b.writes.answer(answer, key, version, code, q, b.listener.Addr().(*net.TCPAddr))
 	}
 	b.mu.Unlock()
 	switch act {

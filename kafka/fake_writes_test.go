@@ -46,12 +46,15 @@ func (p *fakeProducer) clear() {
 
 // keys are the requests that are taken, with the greatest version of each.
 func (w *fakeWrites) keys() map[uint16]uint16 {
-	return map[uint16]uint16{0: 8, 8: 5, 9: 7, 10: 2, 16: 2, 22: 1, 24: 2, 25: 2, 26: 2, 28: 2}
+	return map[uint16]uint16{0: 8, 8: 5, 9: 7, 10: 2, 16: 2, 22: 3, 24: 2, 25: 2, 26: 2, 28: 2}
 }
 
 // answer answers one of them. A code is the broker's fault: then nothing is done.
-func (w *fakeWrites) answer(a []byte, key, code int16, q *cursor, at *net.TCPAddr) []byte {
+func (w *fakeWrites) answer(a []byte, key, version, code int16, q *cursor, at *net.TCPAddr) []byte {
 	be := binary.BigEndian
+	if key == 22 && version >= 2 {
+		return w.nextEpoch(a, code, q)
+	}
 	if key != 0 && key != 9 && key != 10 {
 		a = append(a, 0, 0, 0, 0)
 	}
@@ -132,6 +135,34 @@ func (w *fakeWrites) producer(code int16, q *cursor) (*fakeProducer, int16) {
 		return p, max(code, 47)
 	}
 	return p, code
+}
+
+// nextEpoch is InitProducerId in version 3, of a producer that has an id.
+func (w *fakeWrites) nextEpoch(a []byte, code int16, q *cursor) []byte {
+	be := binary.BigEndian
+	q.take(1)
+	txn := string(q.take(int(q.uvarint()) - 1))
+	q.i32()
+	id, epoch := q.i64(), q.i16()
+	p := w.producers[txn]
+	switch {
+	case code != 0:
+	case p == nil || p.id != id:
+		code = 49
+	case epoch == p.epoch-1: // asked again
+	case epoch != p.epoch:
+		code = 90
+	default:
+		p.epoch++
+		p.clear()
+	}
+	a = append(a, 0, 0, 0, 0, 0)
+	a = be.AppendUint16(a, uint16(code))
+	if code != 0 {
+		p = &fakeProducer{id: -1, epoch: -1}
+	}
+	a = be.AppendUint64(a, uint64(p.id))
+	return append(be.AppendUint16(a, uint16(p.epoch)), 0)
 }
 
 func (w *fakeWrites) commit(p *fakeProducer) {

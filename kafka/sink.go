@@ -112,6 +112,7 @@ type Sink struct {
 	sequence   map[wire.TopicPartition]int32
 	have       uint64           // the epoch that the sink has, as far as this run knows
 	broken     bool             // what became of a transaction is not known: fence again
+	doubt      bool             // a request of this epoch may still arrive
 	addrs      map[int8]string  // coordinators, by kind
 	counts     map[string]int32 // partitions of the topics
 	countedAt  time.Time        // zero: not, or they are in doubt
@@ -256,7 +257,7 @@ func (s *Sink) Fence(ctx context.Context, f sink.Fence) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.generation, s.broken = s.generation+1, false
+	s.generation, s.broken, s.doubt = s.generation+1, false, false
 	s.sequence = map[wire.TopicPartition]int32{}
 	return nil
 }
@@ -323,7 +324,7 @@ func (s *Sink) Memory(ctx context.Context) (m sink.Memory, ok bool, err error) {
 	if s.generation == 0 {
 		return m, false, fmt.Errorf("%v: memory before fence: %w", s, sink.ErrMisuse)
 	}
-	err = s.coordinated(ctx, wire.GroupCoordinator, s.txn.ID, "read the memory", func(c *wire.Conn) error {
+	read := func(c *wire.Conn) error {
 		m, ok = sink.Memory{}, false
 		offsets, err := s.remembered(ctx, c)
 		if err != nil {
@@ -344,7 +345,13 @@ func (s *Sink) Memory(ctx context.Context) (m sink.Memory, ok bool, err error) {
 			}
 		}
 		return nil
-	})
+	}
+	err = s.coordinated(ctx, wire.GroupCoordinator, s.txn.ID, "read the memory", read)
+	if errors.Is(err, wire.UnstableOffset) && (s.tx == nil || s.tx.over || s.tx.generation != s.generation) {
+		if err = s.settle(ctx); err == nil {
+			err = s.coordinated(ctx, wire.GroupCoordinator, s.txn.ID, "read the memory", read)
+		}
+	}
 	if errors.Is(err, wire.UnstableOffset) {
 		// The fence ended all that was open. Whoever has opened something since
 		// then has fenced this run out.
@@ -401,6 +408,9 @@ func (s *Sink) Begin(ctx context.Context, epoch uint64) (sink.Tx, error) {
 	}
 	if s.tx != nil && !s.tx.over && s.tx.generation == s.generation {
 		return nil, fmt.Errorf("%v: begin of epoch %d while epoch %d is open: %w", s, epoch, s.tx.epoch, sink.ErrMisuse)
+	}
+	if err := s.renew(ctx); err != nil {
+		return nil, err
 	}
 	if err := s.recount(ctx); err != nil {
 		return nil, err

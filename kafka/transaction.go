@@ -24,10 +24,12 @@ type transaction struct {
 	mu       sync.Mutex // protects what follows
 	parts    map[wire.TopicPartition]*produced
 	order    []wire.TopicPartition
-	opened   bool // the coordinator may know of it
-	offsets  bool // the group is part of it
-	remember bool // the memory is written
-	over     bool // committed or aborted
+	opened   bool         // the coordinator may know of it
+	offsets  bool         // the group is part of it
+	memory   *sink.Memory // that Commit was called with
+	remember bool         // it is written
+	ending   bool         // the commit was asked for: it may come whenever it likes
+	over     bool         // committed or aborted
 }
 
 // produced is what goes to one partition.
@@ -121,7 +123,7 @@ func (x *transaction) send(ctx context.Context, at wire.TopicPartition, p *produ
 		x.mu.Lock()
 		x.opened = true
 		x.mu.Unlock()
-		err := s.coordinated(ctx, wire.TransactionCoordinator, s.txn.ID, fmt.Sprintf("begin to write to %v", TopicPartition(at)), func(c *wire.Conn) error {
+		err := s.changes(ctx, wire.TransactionCoordinator, fmt.Sprintf("begin to write to %v", TopicPartition(at)), func(c *wire.Conn) error {
 			return c.AddPartitionsToTxn(ctx, s.txn, []wire.TopicPartition{at})
 		})
 		if err != nil {
@@ -208,6 +210,8 @@ func (x *transaction) Commit(ctx context.Context, m sink.Memory) error {
 		return fmt.Errorf("%v: epoch %d: the transaction is over: %w", s, x.epoch, sink.ErrMisuse)
 	case m.Epoch != x.epoch:
 		return fmt.Errorf("%v: the transaction of epoch %d cannot commit epoch %d: %w", s, x.epoch, m.Epoch, sink.ErrMisuse)
+	case x.memory != nil && *x.memory != m:
+		return fmt.Errorf("%v: the transaction of epoch %d cannot commit it with another memory than before: %w", s, x.epoch, sink.ErrMisuse)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
@@ -217,6 +221,7 @@ func (x *transaction) Commit(ctx context.Context, m sink.Memory) error {
 	if err := x.alive(); err != nil {
 		return err
 	}
+	x.memory = &m
 	for _, at := range x.order {
 		p := x.parts[at]
 		p.mu.Lock()
@@ -232,7 +237,8 @@ func (x *transaction) Commit(ctx context.Context, m sink.Memory) error {
 	if err := x.remembers(ctx, m); err != nil {
 		return err
 	}
-	err := s.coordinated(ctx, wire.TransactionCoordinator, s.txn.ID, fmt.Sprintf("commit epoch %d", x.epoch), func(c *wire.Conn) error {
+	x.ending = true
+	err := s.changes(ctx, wire.TransactionCoordinator, fmt.Sprintf("commit epoch %d", x.epoch), func(c *wire.Conn) error {
 		return c.EndTxn(ctx, s.txn, true)
 	})
 	if err != nil {
@@ -247,7 +253,7 @@ func (x *transaction) remembers(ctx context.Context, m sink.Memory) error {
 	s := x.s
 	if !x.offsets {
 		x.opened = true
-		err := s.coordinated(ctx, wire.TransactionCoordinator, s.txn.ID, "begin to write the memory", func(c *wire.Conn) error {
+		err := s.changes(ctx, wire.TransactionCoordinator, "begin to write the memory", func(c *wire.Conn) error {
 			return c.AddOffsetsToTxn(ctx, s.txn, s.txn.ID)
 		})
 		if err != nil {
@@ -263,7 +269,7 @@ func (x *transaction) remembers(ctx context.Context, m sink.Memory) error {
 		return err
 	}
 	at := wire.TopicPartition{Topic: s.topics[0]}
-	err = s.coordinated(ctx, wire.GroupCoordinator, s.txn.ID, "write the memory", func(c *wire.Conn) error {
+	err = s.changes(ctx, wire.GroupCoordinator, "write the memory", func(c *wire.Conn) error {
 		return c.TxnOffsetCommit(ctx, s.txn, s.txn.ID, wire.GroupOffset{TopicPartition: at, Offset: int64(m.Epoch), Metadata: string(text)})
 	})
 	if err != nil {
@@ -283,7 +289,11 @@ func (x *transaction) Abort(ctx context.Context) error {
 	if !x.opened || x.generation != s.generation || s.isLost() {
 		return nil // there is nothing, or the next fence aborts it
 	}
-	err := s.coordinated(ctx, wire.TransactionCoordinator, s.txn.ID, fmt.Sprintf("abort epoch %d", x.epoch), func(c *wire.Conn) error {
+	if x.ending {
+		s.lost() // the memory tells what became of it, behind the next fence
+		return nil
+	}
+	err := s.changes(ctx, wire.TransactionCoordinator, fmt.Sprintf("abort epoch %d", x.epoch), func(c *wire.Conn) error {
 		return c.EndTxn(ctx, s.txn, false)
 	})
 	if err != nil {

@@ -25,6 +25,7 @@ type proxy struct {
 	number int  // of answers so far
 	fault  func(n int) fault
 	struck map[fault]int // how often each fault has happened
+	late   *lateRequest  // nil: none
 }
 
 // fault is what becomes of one answer.
@@ -117,10 +118,7 @@ func (p *proxy) serve(client net.Conn) {
 		client.Close()
 		return
 	}
-	p.wait.Go(func() {
-		io.Copy(broker, client)
-		broker.Close()
-	})
+	p.wait.Go(func() { p.requests(client, broker) })
 	p.answers(client, broker)
 	client.Close()
 	broker.Close()
@@ -149,6 +147,7 @@ func (p *proxy) answers(client, broker net.Conn) {
 			what = p.fault(p.number)
 		}
 		p.struck[what]++
+		p.late.answered(broker)
 		p.mu.Unlock()
 		switch what {
 		case cut:

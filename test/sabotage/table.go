@@ -127,6 +127,7 @@ var table = []Break{
 	{Name: "headers-weigh-nothing", Package: "kafka", Test: "TestHeadersFillBatches"},
 	{Name: "kafka-epoch-twice", Package: "test/kafka", Test: "TestSinkSuite/embedded/EpochsGoForward"},
 	{Name: "kafka-late-request", Package: "test/kafka", Test: "TestLateRequests/embedded"},
+	{Name: "kafka-late-request", Package: "test/kafka", Test: "TestLateRequests/embedded"},
 	{Name: "kafka-sequence-stands", Package: "test/kafka", Test: "TestProducer/embedded"},
 	{Name: "leader-epoch-any-later", Package: "kafka", Test: "TestLeaderThatHasWrittenNothing"},
 	{Name: "leader-epoch-believed", Package: "kafka", Test: "TestTopicWithoutIDMadeAgain"},

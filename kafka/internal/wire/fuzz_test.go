@@ -48,5 +48,5 @@ func FuzzGroup(f *testing.F) {
 	hostile(f, "OffsetCommit", "OffsetFetch", "FindCoordinator", "ListGroups")
 }
 func FuzzTransaction(f *testing.F) {
-	hostile(f, "Produce", "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit")
+	hostile(f, "Produce", "InitProducerId", "InitProducerIdNext", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit")
 }

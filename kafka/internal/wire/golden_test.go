@@ -44,6 +44,7 @@ func calls() map[string]call {
 		}},
 		"InitProducerId":      {keyInitProducerID, func(ctx context.Context, c *Conn) (any, error) { return c.InitProducerID(ctx, "x", time.Minute) }},
 		"InitProducerIdPlain": {keyInitProducerID, func(ctx context.Context, c *Conn) (any, error) { return c.InitProducerID(ctx, "", time.Minute) }},
+		"InitProducerIdNext":  {keyInitProducerID, func(ctx context.Context, c *Conn) (any, error) { return c.NextEpoch(ctx, x, time.Minute) }},
 		"AddPartitionsToTxn":  {keyAddPartitions, fail(func(ctx context.Context, c *Conn) error { return c.AddPartitionsToTxn(ctx, x, three) })},
 		"AddOffsetsToTxn":     {keyAddOffsets, fail(func(ctx context.Context, c *Conn) error { return c.AddOffsetsToTxn(ctx, x, "g") })},
 		"EndTxn":              {keyEndTxn, fail(func(ctx context.Context, c *Conn) error { return c.EndTxn(ctx, x, true) })},
@@ -131,6 +132,8 @@ func understood() map[string]func(version int16) (any, error) {
 		"FindCoordinator/1":    is("", CoordinatorUnavailable),
 		"InitProducerId/0":     is(ProducerID{4000, 7}, nil),
 		"InitProducerId/1":     is(ProducerID{}, ConcurrentTransactions),
+		"InitProducerIdNext/0": is(ProducerID{4000, 8}, nil),
+		"InitProducerIdNext/1": is(ProducerID{}, ProducerFenced),
 		"AddPartitionsToTxn/0": ok,
 		"AddPartitionsToTxn/1": is(nil, Error(29)),
 		"AddPartitionsToTxn/2": is(nil, Error(29)),
@@ -212,7 +215,7 @@ func TestEveryCutAnswer(t *testing.T) {
 
 // TestVersionsNotSpoken: each request says by name which versions it lacks.
 func TestVersionsNotSpoken(t *testing.T) {
-	named := map[string]string{"MetadataAll": "Metadata", "ProducePlain": "Produce", "InitProducerIdPlain": "InitProducerId", "EndTxnAbort": "EndTxn", "OffsetFetchAll": "OffsetFetch"}
+	named := map[string]string{"MetadataAll": "Metadata", "ProducePlain": "Produce", "InitProducerIdPlain": "InitProducerId", "InitProducerIdNext": "InitProducerId", "EndTxnAbort": "EndTxn", "OffsetFetchAll": "OffsetFetch"}
 	for name, x := range calls() {
 		if name == "ApiVersions" {
 			continue

@@ -80,10 +80,40 @@ func (c *Conn) InitProducerID(ctx context.Context, txn string, timeout time.Dura
 	if err != nil {
 		return ProducerID{}, err
 	}
-	r := &reader{b: answer}
+	return c.producerID(&reader{b: answer}, false)
+}
+
+// NextEpoch gives the producer of t, if it is still the one of its transactional id, the
+// next epoch: what it has asked for with the one before is refused from then on, also
+// what has yet to arrive. Anybody else is fenced (Kafka 2.5 and later).
+func (c *Conn) NextEpoch(ctx context.Context, t Txn, timeout time.Duration) (ProducerID, error) {
+	const version = 3
+	if _, err := c.version(keyInitProducerID, version, version, "InitProducerId"); err != nil {
+		return ProducerID{}, err
+	}
+	be := binary.BigEndian
+	b := appendCompact(c.begin(keyInitProducerID, version, true), t.ID)
+	b = be.AppendUint32(b, uint32(timeout/time.Millisecond))
+	b = be.AppendUint64(b, uint64(t.ProducerID.ID))
+	b = be.AppendUint16(b, uint16(t.Epoch))
+	answer, err := c.call(ctx, append(b, 0), smallAnswer)
+	if err != nil {
+		return ProducerID{}, err
+	}
+	return c.producerID(&reader{b: answer}, true)
+}
+
+// producerID reads an InitProducerId answer.
+func (c *Conn) producerID(r *reader, flexible bool) (ProducerID, error) {
+	if flexible {
+		r.tags()
+	}
 	r.i32() // throttle
 	code := r.i16()
 	p := ProducerID{r.i64(), r.i16()}
+	if flexible {
+		r.tags()
+	}
 	switch {
 	case r.bad:
 		return ProducerID{}, c.cut("InitProducerId")
