@@ -81,6 +81,7 @@ func phaseOf(k core.ActionKind) string {
 // operators' newest versions stay readable as long as the context is held.
 func (r *run) finish(err error) {
 	r.end()
+	r.halts()
 	cerr := errors.Join(r.endLife(), r.tellEvents(), r.tellSources()) // receivers have stopped
 	r.mu.Lock()
 	r.finished = true
@@ -115,6 +116,14 @@ func (r *run) loop(work chan<- core.Action, results <-chan core.Event, again boo
 		r.mu.Unlock()
 	}
 	soft, late := r.soft.Done(), r.late
+	stopped := false // the planner knows that it shall stop
+	stop := func() []core.Action {
+		stopped = true
+		r.halts()
+		return r.core.Step(core.StopRequested())
+	}
+	drain := newDraining(r)
+	defer drain.leave()
 	for {
 		for len(actions) > 0 {
 			a := actions[0]
@@ -134,13 +143,13 @@ func (r *run) loop(work chan<- core.Action, results <-chan core.Event, again boo
 				}
 				r.rollBack(stopErr(actions))
 			case core.Stop:
-				return r.ends(a.Err)
+				return r.unread(r.ends(a.Err), drain)
 			default:
 				setBusy(true)
 				work <- a
 			}
 		}
-		timer := r.tickTimer(soft == nil)
+		timer := r.tickTimer(stopped)
 		select {
 		case e := <-results:
 			setBusy(false)
@@ -150,7 +159,11 @@ func (r *run) loop(work chan<- core.Action, results <-chan core.Event, again boo
 			// A stop that was asked for before comes first: no further batch begins.
 			if soft != nil && r.stopping() {
 				soft = nil
-				actions = r.core.Step(core.StopRequested())
+				drain.begin()
+			}
+			// What is drained may be in the plan of a batch that a stop would not begin.
+			if soft == nil && !stopped && (!drain.begun() || e.Kind == core.EvCommitted) && drain.done() {
+				actions = stop()
 			}
 			actions = append(actions, r.core.Step(e)...)
 			r.handled(e)
@@ -171,12 +184,18 @@ func (r *run) loop(work chan<- core.Action, results <-chan core.Event, again boo
 			r.handled(core.Event{})
 		case <-soft:
 			soft = nil
-			actions = r.core.Step(core.StopRequested())
+			if drain.begin(); drain.done() {
+				actions = stop()
+			}
+		case <-drain.taken:
+			drain.taken = nil
+			if !stopped && !busy && drain.done() {
+				actions = stop()
+			}
 		case <-late:
-			late = nil
-			if soft != nil { // the stop itself was not seen yet
-				soft = nil
-				actions = r.core.Step(core.StopRequested())
+			late, soft = nil, nil
+			if !stopped {
+				actions = stop()
 			}
 			actions = append(actions, r.core.Step(core.StopDeadline())...)
 		}

@@ -56,7 +56,7 @@ func (r *run) plan() (name string, err error) {
 	batch := r.cur.batch
 	ctx, cancel := context.WithCancel(r.hard)
 	defer cancel()
-	defer context.AfterFunc(r.soft, cancel)()
+	defer context.AfterFunc(r.halt, cancel)()
 	limits := source.Limits{Records: r.ssc.cfg.maxRecords, PerPartition: r.ssc.cfg.perPartition(), Bytes: r.ssc.cfg.maxBytes, Epoch: batch.Epoch}
 	for _, in := range r.inputs {
 		attempt := 0
@@ -77,7 +77,7 @@ func (r *run) plan() (name string, err error) {
 			return in.begin(p)
 		})
 		if err != nil {
-			if r.stopping() && r.hard.Err() == nil {
+			if r.halt.Err() != nil && r.hard.Err() == nil {
 				err = errNotBegun
 			}
 			return in.name(), err

@@ -119,12 +119,15 @@ type StopTimeoutError struct {
 	Committed bool // the batch was committed before; else it is aborted
 	// Idle: no batch was running, and Batch is the last committed one (its Epoch is 0
 	// if there is none). What took too long is the end of the run, such as a source's
-	// Close.
+	// Close, or the next tick, for records of Unread.
 	Idle bool
 	// Committing: the durable commit was under way and did not come back in time, or
 	// its outcome is not known; whether the epoch counts, the next start says.
 	Committing bool
 	Tasks      []string // "counts partition 3", "output sink", "close of source in"
+	// Unread are sources that held records which no batch has read and which cannot be
+	// got again (source.Drainer): they are lost.
+	Unread []string
 }
 
 func (e *StopTimeoutError) Error() string {
@@ -141,6 +144,9 @@ func (e *StopTimeoutError) Error() string {
 	}
 	if len(e.Tasks) > 0 {
 		text += "; still in user code: " + strings.Join(e.Tasks, "; ")
+	}
+	if len(e.Unread) > 0 {
+		text += "; taken in and never read, and lost: records of " + strings.Join(e.Unread, ", ")
 	}
 	return text
 }

@@ -34,8 +34,10 @@ type run struct {
 
 	hard     context.Context // ends when the run is aborted
 	abort    context.CancelCauseFunc
-	soft     context.Context // ends when no further batch shall begin
+	soft     context.Context // ends when a stop is asked for
 	end      context.CancelFunc
+	halt     context.Context // ends when no further batch shall begin: at a stop, after what is drained
+	halts    context.CancelFunc
 	late     chan struct{} // closed when the stop timeout has passed
 	lateOnce sync.Once
 	done     chan struct{} // closed when the driver has ended
@@ -89,6 +91,7 @@ func newRun(ssc *StreamingContext) *run {
 	}
 	r.hard, r.abort = context.WithCancelCause(context.Background())
 	r.soft, r.end = context.WithCancel(context.Background())
+	r.halt, r.halts = context.WithCancel(context.Background())
 	workers := r.workers
 	if h := c.harness; h != nil {
 		if h.Workers() > 0 {

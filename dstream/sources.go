@@ -88,7 +88,8 @@ func DirStream(ssc *StreamingContext, name, dir string) *DStream[string] {
 	return d
 }
 
-// StdinStream gives the lines of the process's standard input.
+// StdinStream gives the lines of the process's standard input. A stop takes in no more
+// and processes what has come.
 func StdinStream(ssc *StreamingContext, name string) *DStream[string] {
 	return from[string](ssc, "StdinStream", name, source.Stdin())
 }
@@ -104,8 +105,9 @@ func ReaderStream(ssc *StreamingContext, name string, r io.Reader) *DStream[stri
 }
 
 // SocketStream gives the lines that a TCP server at addr ("host:port") sends.
-// What was read and not committed when the process ends is lost: a socket
-// cannot be read twice. ReceiverStream with receiver.Lines keeps it in a log.
+// A stop takes in no more and processes what has come. What was read and not committed
+// when the process dies is lost: a socket cannot be read twice. ReceiverStream with
+// receiver.Lines keeps it in a log.
 func SocketStream(ssc *StreamingContext, name, addr string) *DStream[string] {
 	d := from[string](ssc, "SocketStream", name, source.Socket(addr))
 	if addr == "" {

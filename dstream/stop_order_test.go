@@ -53,7 +53,8 @@ func newestCommit(t *testing.T, store vfs.Store) uint64 {
 
 // G2: what a graceful stop does, in its order: the running batch goes on to its outputs, one after
 // the other, and its commit; ticks that wait get no batch (nothing has been read for them, so nothing
-// is lost: what they would have read is there at the next start); then the sources are told and
+// is lost: what they would have read is there at the next start; of sources that cannot be read again
+// see TestStopDrains); then the sources are told and
 // closed, receivers stop, and the stop returns.
 func TestGracefulStopOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -38,6 +38,7 @@ type lineBuffer struct {
 	err      error // the reader ended with it
 	ended    bool  // the reader ended well
 	closed   bool
+	intake   intake
 }
 
 func newLineBuffer(what, partition string, maxBytes int64, last *Plan, k clock.Clock) *lineBuffer {
@@ -54,15 +55,16 @@ func newLineBuffer(what, partition string, maxBytes int64, last *Plan, k clock.C
 }
 
 // add appends a line; it waits while the buffer is full, and reports false when
-// the source was closed. A line larger than the buffer gets in alone.
+// the source was closed or drained. A line larger than the buffer gets in alone, and
+// so does what the reader has in hand when the source is drained.
 func (b *lineBuffer) add(line string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	size := int64(len(line)) + 16 // a string header
-	for !b.closed && b.bytes > 0 && b.bytes+size > b.maxBytes {
+	for !b.closed && !b.intake.draining && b.bytes > 0 && b.bytes+size > b.maxBytes {
 		b.room.Wait()
 	}
-	if b.closed {
+	if b.closed || b.intake.drained {
 		return false
 	}
 	b.lines = append(b.lines, line)
@@ -82,6 +84,9 @@ func (b *lineBuffer) next() int64 {
 func (b *lineBuffer) end(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.intake.drained || errors.Is(err, errDrained) {
+		return // the end that was asked for
+	}
 	b.err, b.ended = err, err == nil
 	if err != nil {
 		b.trouble = err.Error()
@@ -238,10 +243,13 @@ func (b *lineBuffer) done() bool {
 	return b.ended && b.planned == b.first+int64(len(b.lines))
 }
 
-// scan reads lines until add returns false (then it returns nil) or r ends; a
-// last line without an end counts if r ends with io.EOF, which scan returns.
+// scan reads lines until add returns false (then it returns nil), the source is
+// drained (errDrained) or r ends; a last line without an end counts if r ends with
+// io.EOF, which scan returns.
 func scan(r io.Reader, b *lineBuffer, maxLine int) error {
-	in := bufio.NewReaderSize(r, min(64<<10, max(maxLine, 16)))
+	b.scans(true)
+	defer b.scans(false)
+	in := bufio.NewReaderSize(b.taking(r), min(64<<10, max(maxLine, 16)))
 	var line []byte
 	for {
 		part, err := in.ReadSlice('\n')

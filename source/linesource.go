@@ -44,8 +44,16 @@ func (s *lineSource) Committed(ctx context.Context, p Plan) error {
 	return b.committed(ctx, p)
 }
 
-// Done implements Bounded: the input has ended (of a socket: with EndAtEOF) and
-// every line is in a plan.
+// Drain implements Drainer: lines that have come are kept, those that come later are
+// not read, and a line whose end has not come is dropped.
+func (s *lineSource) Drain(ctx context.Context) {
+	if b, err := s.buffer(); err == nil {
+		b.drain(ctx)
+	}
+}
+
+// Done implements Bounded: the input has ended (of a socket: with EndAtEOF), or the
+// source was drained, and every line is in a plan.
 func (s *lineSource) Done() bool {
 	b, err := s.buffer()
 	return err == nil && b.done()

@@ -96,7 +96,7 @@ func (s *SocketReader) run(ctx context.Context, conn net.Conn, b *lineBuffer) {
 		err := s.receive(ctx, conn, b)
 		var long *LineTooLongError
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil || err == nil || errors.Is(err, errDrained):
 			return
 		case s.EndAtEOF && errors.Is(err, io.EOF):
 			b.end(nil)

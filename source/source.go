@@ -119,6 +119,16 @@ type Bounded interface {
 	Done() bool
 }
 
+// Exclusive is offered by sources of which some cannot be together in one job, such as two
+// that would keep their positions in one place.
+type Exclusive interface {
+	// Clash says why a job cannot have this source and another one, which is a source
+	// too, and what to write instead; nil if it can, or if that is not known. It does no
+	// I/O. It is asked before the start, together with all other faults of a job, and again
+	// when all sources are open, before the first plan.
+	Clash(other any) error
+}
+
 // Validator is offered by sources that can tell wrong settings without being opened,
 // so that they are told at the start together with all other faults of a job.
 type Validator interface {

@@ -92,6 +92,7 @@ var table = []Break{
 	{Name: "consumers-not-kept", Package: "dstream", Test: "TestEachFunctionRunsOnce"},
 	{Name: "counter-keeps-failed", Package: "dstream", Test: "TestCounterCountsOnce"},
 	{Name: "counts-after-sinks", Package: "test/exactlyonce", Test: "TestCountersOverACrashAtEveryCall"},
+	{Name: "counts-kept", Package: "test/exactlyonce", Test: "TestCountersOverACrashAtEveryCall"},
 	{Name: "counts-not-adopted", Package: "checkpoint", Test: "TestCountsOfEveryCrash"},
 	{Name: "sink-functions-count", Package: "dstream", Test: "TestCounterOfAnAdoptedEpoch"},
 	{Name: "duplicate-passes", Package: "dstream", Test: "TestDuplicatesAndGaps"},
@@ -127,7 +128,6 @@ var table = []Break{
 	{Name: "headers-weigh-nothing", Package: "kafka", Test: "TestHeadersFillBatches"},
 	{Name: "kafka-epoch-twice", Package: "test/kafka", Test: "TestSinkSuite/embedded/EpochsGoForward"},
 	{Name: "kafka-late-request", Package: "test/kafka", Test: "TestLateRequests/embedded"},
-	{Name: "kafka-late-request", Package: "test/kafka", Test: "TestLateRequests/embedded"},
 	{Name: "kafka-sequence-stands", Package: "test/kafka", Test: "TestProducer/embedded"},
 	{Name: "leader-epoch-any-later", Package: "kafka", Test: "TestLeaderThatHasWrittenNothing"},
 	{Name: "leader-epoch-believed", Package: "kafka", Test: "TestTopicWithoutIDMadeAgain"},
@@ -144,6 +144,8 @@ var table = []Break{
 	{Name: "two-empty-answers-are-a-hole", Package: "kafka", Test: "TestEmptyAnswersAreNoHole"},
 	{Name: "plans-never-wait", Package: "kafka", Test: "TestSilentLeaderOfSome"},
 	{Name: "decoded-headers-weigh-nothing", Package: "kafka/internal/batch", Test: "TestHeadersCount"},
+	{Name: "two-sinks-on-one-cluster", Package: "kafka", Test: "TestTwoSinksOnOneCluster"},
+	{Name: "two-sources-in-one-group", Package: "kafka", Test: "TestTwoSourcesInOneGroup"},
 	{Name: "wait-for-last-record", Package: "kafka", Test: "TestHoleAtTheEnd"},
 
 	{Name: "aborted-pass", Package: "kafka/internal/batch", Test: "TestTransactions"},
@@ -229,4 +231,5 @@ var table = []Break{
 	{Name: "no-fsync-folder", Package: "vfs", Test: "TestMemCrash/TakenIsDurable"},
 	{Name: "estimate-not-used", Package: "test/kafka", Test: "TestRatesThatBackpressureSets/embedded"},
 	{Name: "rate-is-per-batch", Package: "test/kafka", Test: "TestRatesOfAJob/embedded"},
+	{Name: "stop-drains-nothing", Package: "dstream", Test: "TestStopDrains/in_several"},
 }
