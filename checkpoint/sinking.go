@@ -38,7 +38,27 @@ func (s *Session) fence(ctx context.Context, i int) (protocol.Result, error) {
 		s.notice(Notice{Kind: NoticeSink, Text: "sink " + u.Name() + ": " + text})
 	}}
 	err := s.sinkCall(ctx, "fence sink "+u.Name(), func() error { return u.Fence(ctx, f) })
+	if err == nil {
+		err = s.clash(u)
+	}
 	return s.sinkResult(protocol.OK(), err)
+}
+
+// clash asks a sink that is open now whether the job can have the others beside it.
+func (s *Session) clash(u sink.Unit) error {
+	x, ok := u.(sink.Exclusive)
+	if !ok {
+		return nil
+	}
+	for _, other := range s.cfg.Sinks {
+		if other == u {
+			continue
+		}
+		if err := x.Clash(other); err != nil {
+			return &permanent{err}
+		}
+	}
+	return nil
 }
 
 // readMemory reads what a sink remembers.

@@ -152,6 +152,7 @@ func (ssc *StreamingContext) validate(at string) error {
 	faults = append(faults, ssc.checkpointFaults()...)
 	faults = append(faults, ssc.sinkFaults()...)
 	faults = append(faults, ssc.settingFaults()...)
+	faults = append(faults, ssc.clashFaults()...)
 	faults = append(faults, ssc.recordFaults()...)
 	faults = append(faults, ssc.endFaults(at)...)
 	faults = append(faults, ssc.rateFaults()...)

@@ -96,7 +96,7 @@ func ForeachDeadLetter[T any](in Stream[T], f func(ctx context.Context, b Batch,
 func addLetters[T any](in Stream[T], kind string, wrong error, opts []OpOption, f func(context.Context, Batch, Letter[T]) error) *output {
 	p := nodeOf(in)
 	options, faults := opOptions(kind, opts, true, false)
-	o := &output{node: p, name: options.name, kind: kind, caller: caller(), letters: true}
+	o := &output{node: p, name: options.name, kind: kind, caller: caller(), checks: options.checks, letters: true}
 	if p == nil || p.ssc == nil {
 		panic(&Fault{Caller: o.caller, Call: "dstream." + kind, Err: errNilStream})
 	}

@@ -43,6 +43,9 @@ func (r *run) begins(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := r.clashes(); err != nil {
+		return err
+	}
 	start.Now = r.clock.Now().UnixNano()
 	c, actions, err := core.New(core.Config{
 		Interval:  int64(r.ssc.cfg.interval),

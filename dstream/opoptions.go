@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/statemill/statemill/vfs"
@@ -20,6 +21,9 @@ type opConfig struct {
 	partitionsSet bool
 	partitioner   any // a Partitioner[K]
 	partitioned   bool
+
+	// Of outputs alone.
+	checks []func() error
 
 	// Of updates alone.
 	initial, same       any // an iter.Seq2[K, S], a func(S, S) bool
@@ -57,6 +61,13 @@ func PartitionedBy[K comparable](p Partitioner[K]) OpOption {
 	}
 }
 
+// Checked lets whoever builds an output upon one of these tell wrong settings before the
+// start, together with all other faults of a job: check is called then, without I/O, and
+// its error is a fault of the output's call.
+func Checked(check func() error) OpOption {
+	return func(c *opConfig) { c.checks = append(c.checks, check) }
+}
+
 // opOptions reads the options of a call, which takes a Name or a NumPartitions or
 // both, and gives what is wrong with them. For operators by key see byKey.
 func opOptions(call string, opts []OpOption, takesName, takesPartitions bool) (c opConfig, faults []error) {
@@ -83,6 +94,12 @@ func readOptions(call string, opts []OpOption, takesName, takesPartitions bool) 
 	}
 	if (c.initialSet || c.sameSet) && !c.ofUpdate {
 		faults = append(faults, fmt.Errorf("InitialState and SameState do not apply to %s", call))
+	}
+	if len(c.checks) > 0 && (!takesName || takesPartitions) {
+		faults = append(faults, fmt.Errorf("Checked does not apply to %s, which is no output", call))
+	}
+	if slices.ContainsFunc(c.checks, func(f func() error) bool { return f == nil }) {
+		faults = append(faults, errNilFunction)
 	}
 	if c.saveInSet && !strings.HasPrefix(call, "SaveAs") {
 		faults = append(faults, fmt.Errorf("SaveIn does not apply to %s", call))

@@ -101,7 +101,7 @@ func each[T any](b *batchRun, c *outputContext, r *rdd.RDD[T], f func(T) error) 
 func addOutput[T any](in Stream[T], kind string, wrong error, opts []OpOption, f func(b *batchRun, c *outputContext, r *rdd.RDD[T]) error) *output {
 	p := nodeOf(in)
 	options, faults := opOptions(kind, opts, true, false)
-	o := &output{node: p, name: options.name, kind: kind, caller: caller()}
+	o := &output{node: p, name: options.name, kind: kind, caller: caller(), checks: options.checks}
 	if p == nil || p.ssc == nil {
 		// No stream, no context to note it on: going on would lose the output.
 		panic(&Fault{Caller: o.caller, Call: "dstream." + kind, Err: errNilStream})

@@ -22,6 +22,7 @@ type cluster struct {
 	brokers map[int32]string
 	leaders map[TopicPartition]int32
 	best    string // the broker that answered last
+	id      string // the cluster's own, "" if it is not known
 	slow    bool   // the last round of questions met silence
 	idle    map[string][]*wire.Conn
 	closed  bool
@@ -197,6 +198,9 @@ func (k *cluster) learn(m *wire.Metadata, from string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.brokers, k.best, k.slow = m.Brokers, from, false
+	if m.Cluster != "" {
+		k.id = m.Cluster
+	}
 	for _, t := range m.Topics {
 		for _, p := range t.Partitions {
 			k.leaders[TopicPartition{t.Name, p.Number}] = p.Leader

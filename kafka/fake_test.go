@@ -23,6 +23,7 @@ type fakeBroker struct {
 
 	mu        sync.Mutex
 	logs      map[TopicPartition]*fakeLog
+	cluster   string          // the id that is told
 	ids       map[string]byte // of topics; with anonymous, nobody is told
 	anonymous bool
 	old       bool // speaks the oldest versions that will do
@@ -341,7 +342,7 @@ func (b *fakeBroker) metadata(a []byte, version, code int16, q *cursor) []byte {
 		null()
 		tags()
 	}
-	null()
+	text(b.cluster)
 	a = be.AppendUint32(a, 7)
 	count(len(topics))
 	for _, name := range topics {

@@ -78,6 +78,9 @@ func ContinueOnLoss() SourceOption { return sourceOption(func(c *config) { c.onL
 // beside the batches; a failure is counted ("mirror_failed") and told (OnNotice), and
 // fails no batch. Close brings the last ones within half a second. Their metadata names
 // the root of the checkpoint, so that two jobs with one group are told of each other.
+// Two sources of one job may have one group if they read different partitions: Kafka's tool
+// shows a group's offsets partition by partition. Where both read one, that is a fault of
+// the job, before the start or, where it depends on which topics match a pattern, at it.
 // Kafka's tool counts the lag up to the high watermark: records of open transactions are
 // lag there, and not in a Report, which has them apart (Written).
 func Group(name string) SourceOption {

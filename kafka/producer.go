@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,7 +45,8 @@ type identity struct {
 }
 
 // NewProducer makes a producer. It asks nothing of the cluster before its first
-// messages, and tells faults of its options then. TransactionTimeout is not used.
+// messages. Faults of its options are told by Validate, at the start of a job that has an
+// AtLeastOnce of it, and else by its first messages. TransactionTimeout is not used.
 func NewProducer(opts ...SinkOption) *Producer {
 	c := newSinkConfig(opts)
 	p := &Producer{cfg: c, counts: map[string]counted{}, lanes: map[wire.TopicPartition]*sync.Mutex{}}
@@ -53,6 +55,14 @@ func NewProducer(opts ...SinkOption) *Producer {
 }
 
 func (p *Producer) String() string { return "kafka producer" }
+
+// Validate says what is wrong with the options. It does no I/O.
+func (p *Producer) Validate() error {
+	if err := p.cfg.valid(); err != nil {
+		return &permanent{fmt.Errorf("%v: %w", p, err)}
+	}
+	return nil
+}
 
 // Close closes the connections. The producer is of no use afterwards.
 func (p *Producer) Close() error {
@@ -65,12 +75,22 @@ func (p *Producer) Close() error {
 // row. All messages of a batch are on all replicas when the output is done; without
 // a key they go to a partition by that of the row.
 //
-// For output that is there once, use a [Sink].
+// For output that is there once, use a [Sink]. What is wrong with the arguments, and with
+// the producer's options, is told at the start, with all other faults of the job.
 func AtLeastOnce[T any](in dstream.Stream[T], p *Producer, topic string, message func(T) (Message, error), opts ...dstream.OpOption) {
-	dstream.ForeachRDD(in, func(ctx context.Context, _ dstream.Batch, r *rdd.RDD[T]) error {
-		if p == nil || message == nil {
-			return &permanent{errors.New("kafka: AtLeastOnce needs a producer and a function for messages")}
+	checked := dstream.Checked(func() error {
+		var errs []error
+		if p == nil {
+			errs = append(errs, errors.New("kafka: AtLeastOnce has no producer"))
+		} else {
+			errs = append(errs, p.Validate())
 		}
+		if message == nil {
+			errs = append(errs, errors.New("kafka: AtLeastOnce has no function for messages"))
+		}
+		return errors.Join(append(errs, topicFault(topic))...)
+	})
+	dstream.ForeachRDD(in, func(ctx context.Context, _ dstream.Batch, r *rdd.RDD[T]) error {
 		w, err := p.begin(ctx, topic)
 		if err != nil {
 			return err
@@ -93,7 +113,15 @@ func AtLeastOnce[T any](in dstream.Stream[T], p *Producer, topic string, message
 			return err
 		}
 		return w.flush(ctx)
-	}, opts...)
+	}, append(slices.Clone(opts), checked)...)
+}
+
+// topicFault says what is wrong with a topic's name, as far as that can be seen.
+func topicFault(topic string) error {
+	if topic == "" || len(topic) > 249 {
+		return fmt.Errorf("topic %q: the name has %d characters, it must have 1 to 249", topic, len(topic))
+	}
+	return nil
 }
 
 // Write writes messages to a topic and returns when all are on all replicas in sync.
@@ -134,8 +162,8 @@ type writing struct {
 }
 
 func (p *Producer) begin(ctx context.Context, topic string) (*writing, error) {
-	if err := p.cfg.valid(); err != nil {
-		return nil, &permanent{fmt.Errorf("%v: %w", p, err)}
+	if err := p.Validate(); err != nil {
+		return nil, err
 	}
 	n, err := p.partitions(ctx, topic)
 	if err != nil {

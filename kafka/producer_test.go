@@ -10,6 +10,7 @@ import (
 	"github.com/statemill/statemill/dstream"
 	"github.com/statemill/statemill/kafka/internal/batchtest"
 	"github.com/statemill/statemill/kafka/internal/wire"
+	"github.com/statemill/statemill/source"
 	"github.com/stretchr/testify/require"
 )
 
@@ -131,6 +132,32 @@ func job(t *testing.T, b *fakeBroker, build func(in dstream.Stream[Record])) err
 	}, dstream.WithStopWhenDone())
 }
 
+// TestFaultsOfAProducerHaveTheirLine: with all other faults of a job, before anything is
+// asked for.
+func TestFaultsOfAProducerHaveTheirLine(t *testing.T) {
+	ssc := dstream.New(time.Second)
+	in := dstream.From(ssc, "in", source.NewQueue(1, []string{"a"}))
+	message := func(string) (Message, error) { return Message{}, nil }
+	AtLeastOnce(in, NewProducer(Compress("zip"), ProduceBatchBytes(1)), "", message)
+	AtLeastOnce(in, nil, "out", message)
+	AtLeastOnce(in, NewProducer(Brokers("x:1")), "out", (func(string) (Message, error))(nil))
+	AtLeastOnce(in, NewProducer(Brokers("x:1")), "out", message)
+	err := ssc.Start()
+	require.ErrorIs(t, err, dstream.ErrInvalid)
+	for _, says := range []string{"kafka producer: ", "no broker is named", `Compress("zip")`, "ProduceBatchBytes is 1", `topic "": the name`, "AtLeastOnce has no producer", "AtLeastOnce has no function"} {
+		require.Equal(t, 1, strings.Count(err.Error(), says), "%s in %v", says, err)
+	}
+	// Elsewhere the option is a fault itself.
+	ssc = dstream.New(time.Second)
+	never := func() error { panic("not asked") }
+	pairs := dstream.From(ssc, "in", source.NewQueue(1, []dstream.Pair[string, int]{}))
+	dstream.Print(dstream.ReduceByKey(pairs, func(a, b int) int { return a + b }, dstream.Checked(never)), 1)
+	dstream.Foreach(pairs, func(context.Context, dstream.Batch, dstream.Pair[string, int]) error { return nil }, dstream.Checked(nil))
+	err = ssc.Validate()
+	require.ErrorContains(t, err, "Checked does not apply to ReduceByKey")
+	require.ErrorContains(t, err, "the function is nil")
+}
+
 // TestAtLeastOnce: a stream's rows are on the replicas when the output is done; a
 // function's error fails the batch.
 func TestAtLeastOnce(t *testing.T) {
@@ -151,7 +178,7 @@ func TestAtLeastOnce(t *testing.T) {
 		func(in dstream.Stream[Record]) { AtLeastOnce(in, nil, "out", message) },
 		func(in dstream.Stream[Record]) { AtLeastOnce[Record](in, p, "out", nil) },
 	} {
-		require.ErrorContains(t, job(t, b, none), "needs a producer and a function for messages")
+		require.ErrorContains(t, job(t, b, none), "AtLeastOnce has no ")
 	}
 	b.faults(0, 29, "", 1000)
 	require.ErrorIs(t, job(t, b, func(in dstream.Stream[Record]) { AtLeastOnce(in, p, "out", message) }), wire.Error(29))

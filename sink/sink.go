@@ -123,6 +123,16 @@ type Validator interface {
 	Validate() error
 }
 
+// Exclusive is offered by units of which some cannot be together in one job, such as two
+// that would write to one system in two transactions.
+type Exclusive interface {
+	// Clash says why a job cannot have this unit and another one, and what to write
+	// instead; nil if it can, or if that is not known. It does no I/O. It is asked before
+	// the start, together with all other faults of a job, and again after each Fence,
+	// before anything is written.
+	Clash(other Unit) error
+}
+
 // Remembering is offered by units that can say where their memory lies.
 type Remembering interface {
 	// MemoryAt names the place, and what makes the system forget it, for the message

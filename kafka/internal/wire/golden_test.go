@@ -101,7 +101,7 @@ func understood() map[string]func(version int16) (any, error) {
 			if version == metadataFlexible {
 				id = strings.Repeat("0", 31) + "9"
 			}
-			return &Metadata{map[int32]string{1: "host1:9091", 2: "host2:9092"}, topics(id)}, nil
+			return &Metadata{Brokers: map[int32]string{1: "host1:9091", 2: "host2:9092"}, Topics: topics(id)}, nil
 		},
 		"Metadata/1": is(&Metadata{Brokers: map[int32]string{}}, nil),
 		"ListOffsets/0": func(version int16) (any, error) {

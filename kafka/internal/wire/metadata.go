@@ -10,6 +10,7 @@ import (
 
 // Metadata is who leads what.
 type Metadata struct {
+	Cluster string           // its id, "" if it tells none
 	Brokers map[int32]string // node to "host:port"
 	Topics  []Topic
 }
@@ -94,8 +95,8 @@ func (m *Metadata) plain(r *reader) {
 		r.text() // rack
 		m.Brokers[node] = net.JoinHostPort(host, strconv.Itoa(int(port)))
 	}
-	r.text() // cluster
-	r.i32()  // controller
+	m.Cluster = r.text()
+	r.i32() // controller
 	for n := r.count(9); n > 0; n-- {
 		t := Topic{Err: code(r.i16()), Name: r.text(), Internal: r.i8() != 0}
 		for k := r.count(22); k > 0; k-- {
@@ -117,8 +118,8 @@ func (m *Metadata) flexible(r *reader) {
 		r.tags()
 		m.Brokers[node] = net.JoinHostPort(host, strconv.Itoa(int(port)))
 	}
-	r.compactText() // cluster
-	r.i32()         // controller
+	m.Cluster = r.compactText()
+	r.i32() // controller
 	for n := r.compactCount(26); n > 0; n-- {
 		t := Topic{Err: code(r.i16()), Name: r.compactText()}
 		if id := r.take(16); id != nil && [16]byte(id) != [16]byte{} {
