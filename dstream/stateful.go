@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/statemill/statemill/internal/harness"
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/partitioner"
 	"github.com/statemill/statemill/rdd"
 	"github.com/statemill/statemill/statemap"
@@ -210,7 +211,7 @@ func (o *statefulOp[K, V, S, M]) initial(b *batchRun) error {
 		return nil
 	}
 	at := b.batch.Time
-	if slid, due := b.slides(o.node); !due {
+	if slid, due := b.slides(o.node); !due && !sabotage.On("initial-too-early") {
 		at = slid.Add(o.node.grid())
 	}
 	first, err := o.op.Initial(at)

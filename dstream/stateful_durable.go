@@ -270,6 +270,9 @@ func (o *statefulOp[K, V, S, M]) pin(r *run, part int) (store.Pinned, error) {
 	if err := held.Retain(); err != nil {
 		return store.Pinned{}, err
 	}
+	if sabotage.On("carried-version-older") {
+		o.carried = o.current.Batch().Epoch
+	}
 	files, version, m := o.disk.files, o.carried, o.current.Records()[part].StateMap
 	return store.Pinned{
 		Version: version,

@@ -31,8 +31,11 @@ func (op *Operator[K, V, S, M]) Advance(prev *MapWithStateRDD[K, S, M], data *rd
 		next.lines[i] = l
 	}
 	prevTime := prev.time
-	if prev.first {
-		prevTime = min(prevTime, next.time-op.slide) // there was no batch yet
+	switch { // there was no batch yet
+	case prev.first && op.grid != nil:
+		prevTime -= op.slide // it was made for the first slide, which may be over
+	case prev.first:
+		prevTime = min(prevTime, next.time-op.slide)
 	}
 	var deps []*rdd.Stage
 	if data != nil {

@@ -30,7 +30,7 @@ func (p *Partition[K, V, S, M]) scans() bool {
 	case !p.op.indexed():
 		return false
 	case p.op.scan == AtCheckpoint:
-		return floorDiv(p.op.grid(p.now), p.op.checkpoint) > floorDiv(p.op.grid(p.prev), p.op.checkpoint)
+		return floorDiv(p.op.gridTime(p.now), p.op.checkpoint) > floorDiv(p.op.gridTime(p.prev), p.op.checkpoint)
 	}
 	return true
 }

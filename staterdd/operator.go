@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/statemill/statemill/codec"
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/partitioner"
 	"github.com/statemill/statemill/rdd"
 	"github.com/statemill/statemill/statemap"
@@ -96,9 +97,7 @@ func NewOperator[K comparable, V, S, M any](spec Spec[K, V, S, M], o Options) (*
 		timeout: int64(spec.timeout), scan: spec.scan, checkpoint: int64(spec.checkpoint),
 		slide: int64(o.Slide), blockSize: o.BlockSize, exec: o.Executor, meter: o.Meter, outputs: &chunkPool[M]{},
 	}
-	if op.grid = o.Grid; op.grid == nil {
-		op.grid = func(t int64) int64 { return t }
-	}
+	op.grid = o.Grid
 	if op.slide <= 0 {
 		op.slide = int64(time.Second)
 	}
@@ -133,6 +132,14 @@ func (op *Operator[K, V, S, M]) updates() bool { return op.fn.kind == kindUpdate
 
 // indexed reports whether keys of the operator can become due at all.
 func (op *Operator[K, V, S, M]) indexed() bool { return op.keyed() || op.timeout > 0 }
+
+// gridTime is the operator's own time at a batch time.
+func (op *Operator[K, V, S, M]) gridTime(t int64) int64 {
+	if op.grid == nil || sabotage.On("scan-by-batch-time") {
+		return t
+	}
+	return op.grid(t)
+}
 
 // fail gives an error of this operator about one partition.
 func (op *Operator[K, V, S, M]) fail(partition int, err error) error {

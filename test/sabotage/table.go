@@ -137,6 +137,7 @@ var table = []Break{
 	{Name: "mirror-read-once", Package: "kafka", Test: "TestTwoJobsMirrorToOneGroup"},
 	{Name: "new-partition-from-end", Package: "kafka", Test: "TestNewPartitions"},
 	{Name: "open-transactions-add-up", Package: "kafka", Test: "TestHangingTransaction"},
+	{Name: "memory-under-one-topic", Package: "kafka", Test: "TestOneTopicOfTheMemory"},
 	{Name: "partitions-counted-once", Package: "kafka", Test: "TestMorePartitions"},
 	{Name: "scram-unproved", Package: "kafka", Test: "TestScramRefuses"},
 	{Name: "skipped-markers-lost", Package: "kafka/internal/batch", Test: "TestMarkersBelowTheOffset"},
@@ -232,4 +233,9 @@ var table = []Break{
 	{Name: "estimate-not-used", Package: "test/kafka", Test: "TestRatesThatBackpressureSets/embedded"},
 	{Name: "rate-is-per-batch", Package: "test/kafka", Test: "TestRatesOfAJob/embedded"},
 	{Name: "stop-drains-nothing", Package: "dstream", Test: "TestStopDrains/in_several"},
+	{Name: "state-every-batch", Package: "dstream", Test: "TestStateOverAWindow"},
+	{Name: "carried-base-not-written", Package: "dstream", Test: "TestStateOverWindowsIsTheModel"},
+	{Name: "scan-by-batch-time", Package: "dstream", Test: "TestStateOverWindowsIsTheModel"},
+	{Name: "initial-too-early", Package: "dstream", Test: "TestStateOverWindowsIsTheModel"},
+	{Name: "carried-version-older", Package: "dstream", Test: "TestSnapshotBetweenSlides"},
 }
