@@ -27,6 +27,8 @@ type epochRun struct {
 	sealed    bool
 	committed bool
 	unknown   bool // nobody can tell whether it is
+
+	written map[*node]time.Duration // how long an operator's deltas took
 }
 
 // begin opens an epoch.
@@ -36,6 +38,7 @@ func (r *run) begin(b core.Batch) {
 	r.cur = &epochRun{
 		batch: batch, b: newBatchRun(r, r.hard, batch), began: now, lap: now, prev: b.Prev,
 		progress: Progress{Batch: batch, Redo: b.Redo, Interval: r.ssc.cfg.interval},
+		written:  map[*node]time.Duration{},
 	}
 	r.exec.troubles.forget()
 	r.mu.Lock()
@@ -84,9 +87,11 @@ func (r *run) plan() (name string, err error) {
 		}
 	}
 	if r.durable != nil {
+		began := r.clock.Now()
 		if err := r.durable.plan(r.hard, r.cur.prev); err != nil {
 			return "checkpoint", err
 		}
+		r.cur.progress.Phases.PlanCommit = r.clock.Now().Sub(began)
 	}
 	return r.batchStarted()
 }
@@ -146,9 +151,11 @@ func (r *run) compute() (name string, err error) {
 			return n.label(), err
 		}
 		if r.durable != nil {
+			began := r.clock.Now()
 			if err := r.durable.deltas(b.ctx, n); err != nil {
 				return n.label(), err
 			}
+			r.cur.written[n] = r.clock.Now().Sub(began)
 		}
 	}
 	if name, err := b.keepForWindows(); err != nil {
@@ -170,6 +177,7 @@ func (r *run) seal() (name string, err error) {
 	e.sealed = true
 	for _, n := range r.ops {
 		p := n.op.progress()
+		p.Commit = e.written[n]
 		if r.meter != nil {
 			p.MemoryBytes = r.meter.bytes(n)
 		}

@@ -135,23 +135,26 @@ func TestProgressJSON(t *testing.T) {
 	b := dstream.Batch{Epoch: 7, Time: zero}
 	p := dstream.Progress{
 		Batch: b, Interval: 2 * time.Second, InputRows: 10, SchedulingDelay: 5 * time.Millisecond, ProcessingDelay: 500 * time.Millisecond,
-		TotalDelay: 505 * time.Millisecond, Phases: dstream.Phases{Plan: 1500 * time.Microsecond, Compute: 300 * time.Millisecond, Output: 100 * time.Millisecond},
-		Sources:   []dstream.SourceProgress{{Name: "in", InputRows: 10, Rate: 2.5, Ranges: []dstream.RangeProgress{{Partition: "t/0", From: 3, Until: 13}}}},
-		Operators: []dstream.OperatorProgress{{Name: "counts", Partitions: 4, Keys: 9, Changed: 5, Removed: 2, TimedOut: 2, HeapBytes: 77}},
-		Outputs:   []dstream.OutputProgress{{Name: "out", Kind: "Print", Attempts: 1, Duration: time.Millisecond}},
-		Counters:  []dstream.CounterProgress{{Name: "bad", Added: 1, Total: 4}},
+		TotalDelay: 505 * time.Millisecond, Phases: dstream.Phases{Plan: 1500 * time.Microsecond, PlanCommit: 250 * time.Microsecond, Compute: 300 * time.Millisecond, Output: 100 * time.Millisecond},
+		Sources: []dstream.SourceProgress{{Name: "in", InputRows: 10, Rate: 2.5, Ranges: []dstream.RangeProgress{{Partition: "t/0", From: 3, Until: 13}}}},
+		Operators: []dstream.OperatorProgress{{Name: "counts", Partitions: 4, Keys: 9, Changed: 5, Removed: 2, TimedOut: 2, HeapBytes: 77,
+			Updates: 3 * time.Millisecond, Removals: 2 * time.Millisecond, Commit: time.Millisecond}},
+		Outputs:  []dstream.OutputProgress{{Name: "out", Kind: "Print", Attempts: 1, Duration: time.Millisecond}},
+		Counters: []dstream.CounterProgress{{Name: "bad", Added: 1, Total: 4}},
 	}
 	got, err := json.Marshal(p)
 	require.NoError(t, err)
 	require.JSONEq(t, `{
+		"id": "", "runId": "", "name": null, "eventTime": {},
 		"timestamp": "1970-01-12T13:47:00.005Z", "batchTime": "1970-01-12T13:47:00Z", "batchId": 7, "batchDuration": 500, "batchInterval": 2000,
 		"numInputRows": 10, "inputRowsPerSecond": 5, "processedRowsPerSecond": 20,
-		"durationMs": {"latestOffset": 1.5, "addBatch": 400, "compute": 300, "output": 100, "commitOffsets": 0, "triggerExecution": 500},
+		"durationMs": {"latestOffset": 1.25, "queryPlanning": 0, "getBatch": 0, "walCommit": 0.25, "addBatch": 400, "compute": 300, "output": 100, "commitOffsets": 0, "triggerExecution": 500},
 		"schedulingDelayMs": 5, "totalDelayMs": 505, "skippedRecords": 0, "skippedTicks": 0, "queued": 0,
-		"stateOperators": [{"operatorName": "counts", "numRowsTotal": 9, "numRowsUpdated": 3, "numRowsRemoved": 2, "memoryUsedBytes": 77,
-			"numShufflePartitions": 4, "customMetrics": {"timedOut": 2}}],
-		"sources": [{"description": "in", "startOffset": {"t/0": 3}, "endOffset": {"t/0": 13}, "numInputRows": 10, "inputRowsPerSecond": 5,
+		"stateOperators": [{"operatorName": "counts", "numRowsTotal": 9, "numRowsUpdated": 3, "allUpdatesTimeMs": 3, "numRowsRemoved": 2, "allRemovalsTimeMs": 2,
+			"commitTimeMs": 1, "memoryUsedBytes": 77, "numRowsDroppedByWatermark": 0, "numShufflePartitions": 4, "numStateStoreInstances": 4, "customMetrics": {"timedOut": 2}}],
+		"sources": [{"description": "in", "startOffset": {"t/0": 3}, "endOffset": {"t/0": 13}, "latestOffset": null, "numInputRows": 10, "inputRowsPerSecond": 5,
 			"processedRowsPerSecond": 20, "metrics": {"rate": 2.5}}],
+		"sink": {"description": "out", "numOutputRows": -1, "metrics": {}},
 		"outputs": [{"name": "out", "kind": "Print", "attempts": 1, "durationMs": 1}],
 		"observedMetrics": {"bad": {"name": "bad", "added": 1, "total": 4}}
 	}`, string(got))

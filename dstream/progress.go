@@ -154,7 +154,12 @@ type CheckpointProgress struct {
 }
 
 // Phases are the parts of the processing delay.
-type Phases struct{ Plan, Compute, Output, Commit time.Duration }
+type Phases struct {
+	Plan, Compute, Output, Commit time.Duration
+	// PlanCommit is the part of Plan that makes the plan durable; 0 without a checkpoint,
+	// and for an epoch that an earlier run had planned.
+	PlanCommit time.Duration
+}
 
 // SourceProgress is one source's part of a batch.
 type SourceProgress struct {
@@ -218,6 +223,12 @@ type OperatorProgress struct {
 	Removed    int64 // keys that lost it, time-outs among them
 	Skipped    int64 // records that failed and were left out: skipped, or dead letters
 	HeapBytes  int64 // of the state maps, without what states point to
+	// Updates is how long the partitions took for the batch's data, Removals for what follows
+	// it (time-outs, keys without data): sums over partitions, which work side by side.
+	Updates, Removals time.Duration
+	// Commit is how long it took to make what the batch changed durable; 0 without a
+	// checkpoint.
+	Commit time.Duration
 	// MemoryBytes is HeapBytes and, estimated, what keys and states point to; 0
 	// without WithStateMemoryLimit.
 	MemoryBytes int64

@@ -3,44 +3,51 @@ package dstream
 import (
 	"encoding/json"
 	"math"
+	"strings"
 	"time"
 )
 
-// MarshalJSON gives the progress as one JSON object, with the names of Spark's
-// StreamingQueryProgress where the meaning is the same:
+// MarshalJSON gives the progress as one JSON object. It has all names of Spark's
+// StreamingQueryProgress, with their meaning:
 //
-//   - id, runId: root of the checkpoint and run; left out without one
-//   - timestamp, batchTime: start of the batch and its time, in UTC
-//   - batchId: the epoch; redo: true if an earlier run had planned it
-//   - batchDuration, batchInterval: milliseconds
+//   - id, runId: root of the checkpoint and run; "" without one. name: null
+//   - timestamp: start of the batch, in UTC; batchId: the epoch
+//   - batchDuration: milliseconds
 //   - numInputRows, inputRowsPerSecond (per interval), processedRowsPerSecond (per
 //     processing time; 0 if that is 0)
-//   - durationMs: latestOffset (plan), addBatch (compute and outputs), its parts
-//     compute and output, commitOffsets, triggerExecution (the whole)
+//   - durationMs: latestOffset and walCommit (asking the sources for the plan, making it
+//     durable), addBatch (compute and outputs), its parts compute and output,
+//     commitOffsets, triggerExecution (the whole); queryPlanning and getBatch are 0, as
+//     a job is planned once, at its start
+//   - eventTime: watermark, once there is one
+//   - stateOperators: operatorName, numRowsTotal, numRowsUpdated, allUpdatesTimeMs,
+//     numRowsRemoved, allRemovalsTimeMs, commitTimeMs, memoryUsedBytes,
+//     numRowsDroppedByWatermark (0: no operator drops rows), numShufflePartitions,
+//     numStateStoreInstances (the same), customMetrics (calls, inserted, timedOut,
+//     skipped: those that are not 0; left out if there are none). Updates and removals are
+//     sums over partitions
+//   - sources: description, startOffset, endOffset, latestOffset (all by partition; the
+//     last is null of a source that does not report), numInputRows, both rates, metrics
+//     (rate, limit, limitBytes, duplicates, gaps, skipped, deadLetters, retries: those that
+//     are not 0)
+//   - sink: description (the names of the outputs), numOutputRows (of exactly-once sinks;
+//     -1 if there is none), metrics (none)
+//   - observedMetrics: the counters, by name, each with added and total
+//
+// and names of its own:
+//
+//   - batchTime, batchInterval; redo: true if an earlier run had planned the epoch
 //   - schedulingDelayMs, totalDelayMs, skippedRecords, deadLetters (left out if 0),
 //     skippedTicks, queued
-//   - eventTime: watermark, once there is one
-//   - stateOperators: operatorName, numRowsTotal, numRowsUpdated, numRowsRemoved,
-//     memoryUsedBytes, numShufflePartitions, customMetrics (calls, inserted, timedOut,
-//     skipped: those that are not 0)
-//   - sources: description, startOffset, endOffset (both by partition),
-//     numInputRows, both rates, metrics (rate, limit, limitBytes, duplicates, gaps,
-//     skipped, deadLetters, retries: those that are not 0). Of a source that reports
-//     also latestOffset, lag and lastProgress (by partition), stalled (partitions),
+//   - of a source that reports lag and lastProgress (by partition), stalled (partitions),
 //     uncommitted (offsets behind open transactions) and heldMs (for how long they have
 //     stood there), both by partition where there are some, warnings, and in metrics its
 //     counters and min-, max- and avgOffsetsBehindLatest
 //   - outputs: name, kind, attempts, durationMs, numOutputRows (of exactly-once sinks)
-//   - observedMetrics: the counters, by name, each with added and total
 //   - checkpoint: the fields of CheckpointProgress; left out without one
 //
-// Of Spark's names these are left out: name (a job has none); of durationMs
-// queryPlanning and getBatch (there is no such step) and walCommit (part of
-// latestOffset); of eventTime avg, max and min; of stateOperators allUpdatesTimeMs,
-// allRemovalsTimeMs and commitTimeMs (operators run side by side, so that only the
-// phases are measured), numRowsDroppedByWatermark (no operator drops rows) and
-// numStateStoreInstances (that is numShufflePartitions); and sink, in the place of
-// which are the outputs.
+// Of Spark's names only avg, max and min of eventTime are never there, as no operator
+// looks at event times.
 //
 // Milliseconds are numbers with a fraction. New names may be added.
 func (p Progress) MarshalJSON() ([]byte, error) {
@@ -49,15 +56,16 @@ func (p Progress) MarshalJSON() ([]byte, error) {
 		Timestamp: p.Batch.Time.Add(p.SchedulingDelay).UTC(), BatchTime: p.Batch.Time.UTC(), BatchID: p.Batch.Epoch, Redo: p.Redo,
 		BatchDuration: ms(p.ProcessingDelay), Interval: ms(p.Interval), ratesJSON: ratesOf(p.InputRows, &p),
 		Durations: durationsJSON{
-			LatestOffset: ms(p.Phases.Plan), AddBatch: ms(p.Phases.Compute + p.Phases.Output), Compute: ms(p.Phases.Compute),
+			LatestOffset: ms(p.Phases.Plan - p.Phases.PlanCommit), WALCommit: ms(p.Phases.PlanCommit), AddBatch: ms(p.Phases.Compute + p.Phases.Output), Compute: ms(p.Phases.Compute),
 			Output: ms(p.Phases.Output), CommitOffsets: ms(p.Phases.Commit), TriggerExecution: ms(p.ProcessingDelay),
 		},
 		SchedulingDelay: ms(p.SchedulingDelay), TotalDelay: ms(p.TotalDelay),
 		SkippedRecords: p.SkippedRecords, DeadLetters: p.DeadLetters, SkippedTicks: p.SkippedTicks, Queued: p.Queued, ClockHolds: p.ClockHolds,
-		Operators: []operatorJSON{}, Sources: []sourceJSON{}, Outputs: []outputJSON{},
+		EventTime: map[string]time.Time{}, Operators: []operatorJSON{}, Sources: []sourceJSON{}, Outputs: []outputJSON{},
+		Sink: sinkOf(p.Outputs), Observed: map[string]CounterProgress{},
 	}
 	if !p.Batch.Watermark.IsZero() {
-		out.EventTime = map[string]time.Time{"watermark": p.Batch.Watermark.UTC()}
+		out.EventTime["watermark"] = p.Batch.Watermark.UTC()
 	}
 	if !p.HeldUntil.IsZero() {
 		until := p.HeldUntil.UTC()
@@ -65,8 +73,9 @@ func (p Progress) MarshalJSON() ([]byte, error) {
 	}
 	for _, o := range p.Operators {
 		out.Operators = append(out.Operators, operatorJSON{
-			Name: o.Name, Rows: o.Keys, Updated: o.Changed - o.Removed, Removed: o.Removed,
-			Memory: max(o.MemoryBytes, o.HeapBytes), Partitions: o.Partitions,
+			Name: o.Name, Rows: o.Keys, Updated: o.Changed - o.Removed, UpdatesTime: ms(o.Updates), Removed: o.Removed,
+			RemovalsTime: ms(o.Removals), CommitTime: ms(o.Commit),
+			Memory: max(o.MemoryBytes, o.HeapBytes), Partitions: o.Partitions, Instances: o.Partitions,
 			Custom: notZero(map[string]float64{"calls": float64(o.Calls), "inserted": float64(o.Inserted), "timedOut": float64(o.TimedOut), "skipped": float64(o.Skipped)}),
 		})
 	}
@@ -84,9 +93,6 @@ func (p Progress) MarshalJSON() ([]byte, error) {
 		out.Outputs = append(out.Outputs, outputJSON{o.Name, o.Kind, o.Attempts, ms(o.Duration), o.Rows})
 	}
 	for _, c := range p.Counters {
-		if out.Observed == nil {
-			out.Observed = map[string]CounterProgress{}
-		}
 		out.Observed[c.Name] = c
 	}
 	if p.Checkpoint != (CheckpointProgress{}) {
@@ -96,8 +102,9 @@ func (p Progress) MarshalJSON() ([]byte, error) {
 }
 
 type progressJSON struct {
-	ID            string    `json:"id,omitempty"`
-	RunID         string    `json:"runId,omitempty"`
+	ID            string    `json:"id"`
+	RunID         string    `json:"runId"`
+	Name          *string   `json:"name"` // a job has none
 	Timestamp     time.Time `json:"timestamp"`
 	BatchTime     time.Time `json:"batchTime"`
 	BatchID       uint64    `json:"batchId"`
@@ -114,11 +121,12 @@ type progressJSON struct {
 	Queued          int                        `json:"queued"`
 	ClockHolds      int64                      `json:"clockHolds,omitempty"`
 	HeldUntil       *time.Time                 `json:"heldUntil,omitempty"`
-	EventTime       map[string]time.Time       `json:"eventTime,omitempty"`
+	EventTime       map[string]time.Time       `json:"eventTime"`
 	Operators       []operatorJSON             `json:"stateOperators"`
 	Sources         []sourceJSON               `json:"sources"`
+	Sink            sinkJSON                   `json:"sink"`
 	Outputs         []outputJSON               `json:"outputs"`
-	Observed        map[string]CounterProgress `json:"observedMetrics,omitempty"`
+	Observed        map[string]CounterProgress `json:"observedMetrics"`
 	Checkpoint      *CheckpointProgress        `json:"checkpoint,omitempty"`
 }
 
@@ -130,6 +138,9 @@ type ratesJSON struct {
 
 type durationsJSON struct {
 	LatestOffset     float64 `json:"latestOffset"`
+	QueryPlanning    float64 `json:"queryPlanning"`
+	GetBatch         float64 `json:"getBatch"`
+	WALCommit        float64 `json:"walCommit"`
 	AddBatch         float64 `json:"addBatch"`
 	Compute          float64 `json:"compute"`
 	Output           float64 `json:"output"`
@@ -138,24 +149,29 @@ type durationsJSON struct {
 }
 
 type operatorJSON struct {
-	Name       string             `json:"operatorName"`
-	Rows       int64              `json:"numRowsTotal"`
-	Updated    int64              `json:"numRowsUpdated"`
-	Removed    int64              `json:"numRowsRemoved"`
-	Memory     int64              `json:"memoryUsedBytes"`
-	Partitions int                `json:"numShufflePartitions"`
-	Custom     map[string]float64 `json:"customMetrics,omitempty"`
+	Name         string             `json:"operatorName"`
+	Rows         int64              `json:"numRowsTotal"`
+	Updated      int64              `json:"numRowsUpdated"`
+	UpdatesTime  float64            `json:"allUpdatesTimeMs"`
+	Removed      int64              `json:"numRowsRemoved"`
+	RemovalsTime float64            `json:"allRemovalsTimeMs"`
+	CommitTime   float64            `json:"commitTimeMs"`
+	Memory       int64              `json:"memoryUsedBytes"`
+	Dropped      int64              `json:"numRowsDroppedByWatermark"`
+	Partitions   int                `json:"numShufflePartitions"`
+	Instances    int                `json:"numStateStoreInstances"`
+	Custom       map[string]float64 `json:"customMetrics,omitempty"`
 }
 
 type sourceJSON struct {
 	Description string           `json:"description"`
 	Start       map[string]int64 `json:"startOffset"`
 	End         map[string]int64 `json:"endOffset"`
+	Latest      map[string]int64 `json:"latestOffset"`
 	ratesJSON
-	Metrics map[string]float64 `json:"metrics,omitempty"`
+	Metrics map[string]float64 `json:"metrics"`
 
-	// Of a source that reports.
-	Latest   map[string]int64     `json:"latestOffset,omitempty"`
+	// Of a source that reports, as is Latest.
 	Lag      map[string]int64     `json:"lag,omitempty"`
 	Progress map[string]time.Time `json:"lastProgress,omitempty"`
 	Stalled  []string             `json:"stalled,omitempty"`
@@ -194,6 +210,26 @@ func (j *sourceJSON) reports(s *SourceProgress) {
 		j.Metrics["minOffsetsBehindLatest"], j.Metrics["maxOffsetsBehindLatest"] = float64(least), float64(most)
 		j.Metrics["avgOffsetsBehindLatest"] = float64(sum) / float64(n)
 	}
+}
+
+// sinkOf sums up the outputs.
+func sinkOf(outputs []OutputProgress) sinkJSON {
+	s := sinkJSON{Rows: -1, Metrics: map[string]float64{}}
+	var names []string
+	for _, o := range outputs {
+		names = append(names, o.Name)
+		if o.Kind == "Output" {
+			s.Rows = max(s.Rows, 0) + o.Rows
+		}
+	}
+	s.Description = strings.Join(names, ", ")
+	return s
+}
+
+type sinkJSON struct {
+	Description string             `json:"description"`
+	Rows        int64              `json:"numOutputRows"`
+	Metrics     map[string]float64 `json:"metrics"`
 }
 
 type outputJSON struct {

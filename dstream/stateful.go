@@ -196,6 +196,7 @@ func (o *statefulOp[K, V, S, M]) prepare(r *run, partitions int) (err error) {
 		BlockSize:   r.stateBlock,
 		Background:  r.inBackground,
 		Executor:    r.exec,
+		Now:         r.clock.Now,
 		Meter:       o.meter(r.meter),
 	})
 	return err
@@ -337,6 +338,7 @@ func (o *statefulOp[K, V, S, M]) progress() OperatorProgress {
 		s := o.next.Stats()
 		p.Keys, p.Calls, p.TimedOut, p.Changed = s.Keys, s.Calls, s.TimedOut, s.Changed
 		p.Inserted, p.Removed, p.Skipped, p.HeapBytes = s.Inserted, s.Removed, s.Skipped, s.HeapBytes
+		p.Updates, p.Removals = s.Updates, s.Removals
 	case o.current != nil: // carried on
 		s := o.current.Stats()
 		p.Keys, p.HeapBytes = s.Keys, s.HeapBytes

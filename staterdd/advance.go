@@ -97,6 +97,7 @@ func (op *Operator[K, V, S, M]) run(t *rdd.Task, prev, next *MapWithStateRDD[K, 
 	}
 	defer p.end()
 	p.quiet = next.quiet
+	began := op.now()
 	if err := p.beforeData(); err != nil {
 		return err
 	}
@@ -109,10 +110,13 @@ func (op *Operator[K, V, S, M]) run(t *rdd.Task, prev, next *MapWithStateRDD[K, 
 			return err
 		}
 	}
+	read := op.now()
 	if err := p.afterData(); err != nil {
 		return err
 	}
 	next.records[i] = p.record()
+	s := &next.records[i].Stats
+	s.Updates, s.Removals = read.Sub(began), op.now().Sub(read)
 	next.done[i].Store(true)
 	return nil
 }

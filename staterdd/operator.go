@@ -36,6 +36,8 @@ type Options struct {
 	// Meter, if it is not nil, is told every few thousand records, by the task of a partition,
 	// how much memory its map takes and how many keys it has. Its error fails the task.
 	Meter func(partition int, heapBytes, keys int64) error
+	// Now tells the time by which Stats measures; nil: it does not.
+	Now func() time.Time
 	// Executor runs the actions of the datasets; nil means rdd.Local.
 	Executor rdd.Executor
 }
@@ -63,6 +65,7 @@ type Operator[K comparable, V, S, M any] struct {
 	blockSize   int
 	exec        rdd.Executor
 	meter       func(partition int, heapBytes, keys int64) error
+	now         func() time.Time
 	outputs     *chunkPool[M]
 	parts       []*Partition[K, V, S, M]
 }
@@ -98,6 +101,9 @@ func NewOperator[K comparable, V, S, M any](spec Spec[K, V, S, M], o Options) (*
 		slide: int64(o.Slide), blockSize: o.BlockSize, exec: o.Executor, meter: o.Meter, outputs: &chunkPool[M]{},
 	}
 	op.grid = o.Grid
+	if op.now = o.Now; op.now == nil {
+		op.now = func() time.Time { return time.Time{} }
+	}
 	if op.slide <= 0 {
 		op.slide = int64(time.Second)
 	}

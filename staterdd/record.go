@@ -2,6 +2,7 @@ package staterdd
 
 import (
 	"iter"
+	"time"
 
 	"github.com/statemill/statemill/statemap"
 )
@@ -68,6 +69,10 @@ type Stats struct {
 	// HeapBytes is the memory of the state maps, shared with older versions; what states point
 	// to is not counted.
 	HeapBytes int64
+	// Updates is how long the partitions took for the batch's data, Removals for what follows
+	// it, such as time-outs and the calls of keys without data; each is a sum over partitions,
+	// which work side by side. Zero without Options.Now.
+	Updates, Removals time.Duration
 }
 
 // add sums up the partitions.
@@ -80,4 +85,6 @@ func (s *Stats) add(o Stats) {
 	s.Removed += o.Removed
 	s.Skipped += o.Skipped
 	s.HeapBytes += o.HeapBytes
+	s.Updates += o.Updates
+	s.Removals += o.Removals
 }
