@@ -232,6 +232,11 @@ func TestCountsAreDeleted(t *testing.T) {
 		require.Equal(t, want || name == "counts/5.1", DeletableLeftover(name, "other", "own", newest, nil), name)
 		require.False(t, DeletableLeftover(name, "own", "own", newest, nil), name)
 	}
+	for _, at := range [][2]uint64{{1, 1}, {7, 12}, {1<<64 - 1, 1<<64 - 1}} {
+		epoch, term, ok := ParseCountsName(CountsName(at[0], at[1]))
+		require.True(t, ok)
+		require.Equal(t, at, [2]uint64{epoch, term})
+	}
 	w := &world{m: roots["mem"](), b: &board{}}
 	j := w.job(nil)
 	j.keep = 1
