@@ -19,7 +19,8 @@ usage: topn [flags]
 It plays a small script of searches, one list a batch, and prints a chart for
 every batch: + a term rose, - it fell, * it is new. It ends by itself when the
 last search has left the window, and checks that nothing is left then. With
--checkpoint a stopped run is gone on with by the next one.
+-checkpoint a stopped run is gone on with by the next one; the chart before is not
+kept, so its first chart marks all terms as new.
 
 Exit status: 0 the window ran empty; 1 it did not, or the run failed or was ended
 early; 2 wrong usage.
