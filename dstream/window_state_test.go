@@ -41,7 +41,7 @@ func given[T any](kit *milltest.Kit, name string) []string {
 
 // D9, F2, F12: an operator has the slide of its parent, and is called at its slides alone; so is
 // all that is made of it. The values are Spark's.
-func TestStateOverAWindow(t *testing.T) {
+func TestStateAtSlides(t *testing.T) {
 	var slides []time.Duration
 	kit := runJob(t, 8, func(c ssc) {
 		w := dstream.Window(wordsOf(c), 4*sec, 2*sec)

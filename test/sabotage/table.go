@@ -233,7 +233,7 @@ var table = []Break{
 	{Name: "estimate-not-used", Package: "test/kafka", Test: "TestRatesThatBackpressureSets/embedded"},
 	{Name: "rate-is-per-batch", Package: "test/kafka", Test: "TestRatesOfAJob/embedded"},
 	{Name: "stop-drains-nothing", Package: "dstream", Test: "TestStopDrains/in_several"},
-	{Name: "state-every-batch", Package: "dstream", Test: "TestStateOverAWindow"},
+	{Name: "state-every-batch", Package: "dstream", Test: "TestStateAtSlides"},
 	{Name: "carried-base-not-written", Package: "dstream", Test: "TestStateOverWindowsIsTheModel"},
 	{Name: "scan-by-batch-time", Package: "dstream", Test: "TestStateOverWindowsIsTheModel"},
 	{Name: "initial-too-early", Package: "dstream", Test: "TestStateOverWindowsIsTheModel"},
