@@ -173,17 +173,19 @@ func (s *Session) why(a protocol.Action) error {
 	memory := func(reason string) error {
 		return &MemoryError{Sink: name, Epoch: a.Epoch, Have: a.Have, Want: a.Want, Reason: reason}
 	}
+	at := func() string {
+		if r, ok := s.cfg.Sinks[a.Sink].(sink.Remembering); ok {
+			return " (" + r.MemoryAt() + ")"
+		}
+		return ""
+	}
 	switch a.Why {
 	case protocol.MemoryAbove:
 		return memory("the checkpoint is an older copy, or files of it are lost: restore the newer one, or fork the root so that its sinks start anew")
 	case protocol.MemoryBelow:
-		return memory("the sink's data was restored from an older copy: restore the newer one, or fork the root so that its sinks start anew")
+		return memory("the sink's data was restored from an older copy, or it forgot what came later" + at() + ": restore the newer one, or fork the root so that its sinks start anew")
 	case protocol.MemoryMissing:
-		at := ""
-		if r, ok := s.cfg.Sinks[a.Sink].(sink.Remembering); ok {
-			at = " (" + r.MemoryAt() + ")"
-		}
-		return memory("the sink forgot it, or its data is gone" + at + ": restore it, or fork the root so that its sinks start anew")
+		return memory("the sink forgot it, or its data is gone" + at() + ": restore it, or fork the root so that its sinks start anew")
 	case protocol.MemoryDiffers:
 		return memory("both have the epoch, but not the same content: root and sink are of different histories: restore one of them, or fork the root")
 	case protocol.MemoryMoved:

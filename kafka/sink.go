@@ -80,16 +80,17 @@ func Compress(name string) SinkOption {
 
 // Sink writes each epoch's messages to topics in one transaction, exactly once: a
 // [sink.Unit]. All outputs of a job to one cluster share one Sink, and become
-// visible to readers of committed records in one act.
+// visible to readers of committed records in one act; a second Sink is a fault of the job.
 //
 // Its transactional id is "statemill." with the id of the checkpoint root and the
 // sink's name, and so is the name of the consumer group under which it remembers
-// its last epoch, as an offset with a text, in the same transaction, under the first
-// of its topics in the order of names. Kafka forgets the offsets of a group without
-// members after offsets.retention.minutes (7 days by default), and those under a topic
-// when it is deleted, even if it is made again: a job that stands still for longer, or
-// whose topic was deleted, finds no memory, and refuses to start. The way out is to fork
-// the root: the fork's sinks start anew.
+// its last epoch, as an offset with a text, in the same transaction, under each of its
+// topics: the newest one counts, so a topic may be deleted, made again, or left out by the
+// program. Kafka forgets the offsets of a group without members after
+// offsets.retention.minutes (7 days by default), and those under a topic when it is
+// deleted, even if it is made again: a job that stands still for longer, or whose topics
+// were all deleted, finds no memory, or an old one, and refuses to start. The way out is to
+// fork the root: the fork's sinks start anew.
 //
 // Partitions that a topic gets while the job runs are written to within a minute (or by
 // the next run), after which keys may lie in other partitions than before, as with any
@@ -295,8 +296,12 @@ func (s *Sink) learn(ctx context.Context) error {
 func (s *Sink) MemoryAt() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return fmt.Sprintf("it is an offset of group %q under topic %q; Kafka forgets it when that topic is deleted, even if it is made again, and after offsets.retention.minutes, 7 days by default, without members",
-		s.txn.ID, s.topics[0])
+	under := fmt.Sprintf("topic %q; Kafka forgets it when that topic is deleted", s.topics[0])
+	if len(s.topics) > 1 {
+		under = fmt.Sprintf("each of topics %s; Kafka forgets it when all of them are deleted", strings.Join(s.topics, ", "))
+	}
+	return fmt.Sprintf("it is an offset of group %q under %s, even if it is made again, and after offsets.retention.minutes, 7 days by default, without members",
+		s.txn.ID, under)
 }
 
 // countAnew puts the partitions in doubt.

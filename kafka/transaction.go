@@ -268,9 +268,16 @@ func (x *transaction) remembers(ctx context.Context, m sink.Memory) error {
 	if err != nil {
 		return err
 	}
-	at := wire.TopicPartition{Topic: s.topics[0]}
+	// Under each topic, as Kafka forgets what lies under one that is deleted.
+	var offsets []wire.GroupOffset
+	for _, topic := range s.topics {
+		offsets = append(offsets, wire.GroupOffset{TopicPartition: wire.TopicPartition{Topic: topic}, Offset: int64(m.Epoch), Metadata: string(text)})
+		if sabotage.On("memory-under-one-topic") {
+			break
+		}
+	}
 	err = s.changes(ctx, wire.GroupCoordinator, "write the memory", func(c *wire.Conn) error {
-		return c.TxnOffsetCommit(ctx, s.txn, s.txn.ID, wire.GroupOffset{TopicPartition: at, Offset: int64(m.Epoch), Metadata: string(text)})
+		return c.TxnOffsetCommit(ctx, s.txn, s.txn.ID, offsets...)
 	})
 	if err != nil {
 		return err

@@ -258,8 +258,9 @@ type GroupOffset struct {
 	Metadata string
 }
 
-// TxnOffsetCommit writes a group's offset as a part of the transaction.
-func (c *Conn) TxnOffsetCommit(ctx context.Context, t Txn, group string, o GroupOffset) error {
+// TxnOffsetCommit writes offsets of a group as a part of the transaction; those of one
+// topic stand together.
+func (c *Conn) TxnOffsetCommit(ctx context.Context, t Txn, group string, offsets ...GroupOffset) error {
 	version, err := c.version(keyTxnOffsetCommit, 0, 2, "TxnOffsetCommit")
 	if err != nil {
 		return err
@@ -269,15 +270,18 @@ func (c *Conn) TxnOffsetCommit(ctx context.Context, t Txn, group string, o Group
 	b = appendText(b, group)
 	b = be.AppendUint64(b, uint64(t.ProducerID.ID))
 	b = be.AppendUint16(b, uint16(t.Epoch))
-	b = be.AppendUint32(b, 1)
-	b = appendText(b, o.Topic)
-	b = be.AppendUint32(b, 1)
-	b = be.AppendUint32(b, uint32(o.Partition))
-	b = be.AppendUint64(b, uint64(o.Offset))
-	if version >= 2 {
-		b = be.AppendUint32(b, 1<<32-1) // any leader epoch
+	partitions := make([]TopicPartition, len(offsets))
+	for i, o := range offsets {
+		partitions[i] = o.TopicPartition
 	}
-	answer, err := c.call(ctx, appendText(b, o.Metadata), smallAnswer)
+	b = appendTopics(b, partitions, func(b []byte, i int) []byte {
+		b = be.AppendUint64(b, uint64(offsets[i].Offset))
+		if version >= 2 {
+			b = be.AppendUint32(b, 1<<32-1) // any leader epoch
+		}
+		return appendText(b, offsets[i].Metadata)
+	})
+	answer, err := c.call(ctx, b, smallAnswer)
 	if err != nil {
 		return err
 	}
