@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/statemill/statemill/internal/clock"
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/kafka/internal/wire"
 )
 
@@ -229,22 +230,37 @@ const (
 
 // retrier counts the tries of one piece of work.
 type retrier struct {
-	limit time.Duration
-	began time.Time
-	tries int
-	pause time.Duration
+	limit   time.Duration
+	patient bool // with topics that were read and are not known any more
+	began   time.Time
+	tries   int
+	pause   time.Duration
 }
 
-func (k *cluster) retrier() *retrier { return &retrier{limit: k.cfg.retryFor} }
+func (k *cluster) retrier() *retrier { return &retrier{limit: k.cfg.retryFor, patient: !k.cfg.onLoss} }
 
 // A broker may not know a topic that was just made, or any topic when it has just
-// started: it is asked so often before that is believed.
-const unknownTries = 7
+// started: it is asked so often before that is believed. That a topic does not exist any
+// more ends a job: then it is asked for longer, for six seconds.
+const (
+	unknownTries = 7
+	goneTries    = 12
+)
+
+// mayCome says that a topic that is missing is worth another try.
+func (r *retrier) mayCome(err error) bool {
+	most := unknownTries
+	var gone *TopicGoneError
+	if errors.As(err, &gone) && len(gone.Read) > 0 && r.patient && !sabotage.On("unknown-topic-is-deleted") {
+		most = goneTries
+	}
+	return errors.Is(err, ErrNoTopic) && r.tries < most
+}
 
 // again waits before the next try; false means that there is none.
 func (r *retrier) again(ctx context.Context, err error) bool {
 	r.tries++
-	if ctx.Err() != nil || !passing(err) && !(errors.Is(err, ErrNoTopic) && r.tries < unknownTries) {
+	if ctx.Err() != nil || !passing(err) && !r.mayCome(err) {
 		return false
 	}
 	now := clock.System().Now()

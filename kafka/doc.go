@@ -30,7 +30,9 @@
 // cannot pass (an offset that is gone, a topic made again, bytes that are no
 // records) is told at once: see [OffsetRangeError], [TopicGoneError], [RecordError],
 // [source.ChangedError]. Of these, losses (expired offsets, topics that were deleted or
-// made again) can be gone over by choice: [ContinueOnLoss] counts and tells them.
+// made again) can be gone over by choice: [ContinueOnLoss] counts and tells them. That no
+// broker knows a topic any more may pass, too, and is tried for some seconds; only another
+// id says that it was made again.
 //
 // A transaction that nobody ends holds readers of committed records up, though the log
 // goes on: where a log really ends, and for how long readers have stood before that, is in

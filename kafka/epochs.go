@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -118,7 +119,8 @@ func (s *kafkaSource) confirm(ctx context.Context, all []seen) error {
 	for _, x := range all {
 		parts = append(parts, x.p)
 	}
-	r := s.cluster.retrier()
+	r := s.patient(parts[0])
+	var gone error // what the cluster says of a topic that it does not know
 	for {
 		err := s.confirmOnce(ctx, all)
 		if err == nil {
@@ -126,13 +128,19 @@ func (s *kafkaSource) confirm(ctx context.Context, all []seen) error {
 		}
 		if r.again(ctx, err) {
 			// If the cluster cannot be asked, the next try tells.
-			if err := s.refresh(ctx, parts); err != nil && !passing(err) {
+			err := s.refresh(ctx, parts)
+			if gone = nil; errors.Is(err, ErrNoTopic) {
+				gone = err
+			}
+			if err != nil && !passing(err) && !r.mayCome(err) {
 				return r.wrap(err, "leader epochs of %v", &s.cfg.subscription)
 			}
 			continue
 		}
 		if other, ok := err.(*errOtherLog); ok && ctx.Err() == nil {
 			err = other.final()
+		} else if gone != nil && ctx.Err() == nil {
+			err = gone
 		}
 		return r.wrap(err, "leader epochs of %v", &s.cfg.subscription)
 	}

@@ -50,7 +50,8 @@ const (
 // it waits as long as the broker says. An answer without a byte is taken only from a
 // log that goes to until.
 func (s *kafkaSource) fetch(ctx context.Context, p *part, offset, until int64, maxBytes int) (wire.FetchAnswer, error) {
-	r := s.cluster.retrier()
+	r := s.patient(p)
+	var gone error // what the cluster says of a topic that it does not know
 	for throttles := 0; ; {
 		a, addr, err := s.fetchOnce(ctx, p, offset, until, maxBytes)
 		if err == nil {
@@ -74,6 +75,8 @@ func (s *kafkaSource) fetch(ctx context.Context, p *part, offset, until int64, m
 				return a, err
 			case ctx.Err() != nil:
 				err = context.Cause(ctx)
+			case gone != nil:
+				err = gone
 			}
 			if addr == "" {
 				addr = "unknown"
@@ -83,8 +86,10 @@ func (s *kafkaSource) fetch(ctx context.Context, p *part, offset, until int64, m
 		// Whatever it was, the leader may be another one now. If the cluster cannot
 		// be asked, the next try tells.
 		rerr := s.refresh(ctx, []*part{p})
-		unknown := errors.Is(rerr, ErrNoTopic) && r.tries < unknownTries
-		if rerr != nil && !passing(rerr) && !unknown {
+		if gone = nil; errors.Is(rerr, ErrNoTopic) {
+			gone = rerr
+		}
+		if rerr != nil && !passing(rerr) && !r.mayCome(rerr) {
 			return a, r.wrap(rerr, "fetch topic %q partition %d offset %d", p.Topic, p.Partition, offset)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/kafka/internal/wire"
 	"github.com/statemill/statemill/source"
 )
@@ -18,8 +19,8 @@ type found struct {
 	missing []string
 }
 
-// find lists the partitions. By choice, topics of the last plan may be gone; they are
-// asked for several times before that is believed.
+// find lists the partitions. By choice, topics of the last plan may be missing; they are
+// asked for several times before that is believed, also where a pattern says what is read.
 func (s *kafkaSource) find(ctx context.Context, k *cluster, last *source.Plan) (found, error) {
 	r := k.retrier()
 	var read []source.Range
@@ -31,6 +32,9 @@ func (s *kafkaSource) find(ctx context.Context, k *cluster, last *source.Plan) (
 	var before error
 	for {
 		f, err := s.listed(ctx, k, may, read)
+		if err == nil && !gone && !sabotage.On("pattern-listed-once") {
+			err = s.lacks(f, read)
+		}
 		if err == nil {
 			return f, s.offsetsNamed(f.parts, read)
 		}
@@ -61,8 +65,9 @@ func (s *kafkaSource) listed(ctx context.Context, k *cluster, may func(topic str
 	}
 	have, there := map[TopicPartition]bool{}, map[string]bool{}
 	for _, t := range m.Topics {
+		was := len(positions(t.Name, read)) > 0
 		switch {
-		case s.cfg.pattern != nil && (t.Internal || t.Err != nil || !s.cfg.pattern.MatchString(t.Name)):
+		case s.cfg.pattern != nil && (t.Internal || t.Err != nil && !was || !s.cfg.pattern.MatchString(t.Name)):
 			continue
 		case t.Err != nil && !(t.Err == wire.UnknownTopic && may(t.Name)):
 			return found{}, topicError(t.Name, t.Err, read)
@@ -131,13 +136,14 @@ func (s *kafkaSource) look(ctx context.Context) error {
 	}
 }
 
-// add takes in the partitions that were not known. One without a leader is not ready
+// add takes in the partitions that were not known, and those that were set aside. One without a leader is not ready
 // yet: it comes next time. A topic that is another one than before is not looked at
 // here; the plan finds out.
 func (s *kafkaSource) add(f found) {
 	var fresh []string
 	s.mu.Lock()
-	all := slices.Clone(s.parts)
+	back, tell := s.welcome(f)
+	all := append(slices.Clone(s.parts), back...)
 	for _, p := range f.parts {
 		known := slices.ContainsFunc(all, func(q *part) bool { return q.TopicPartition == p.TopicPartition })
 		if known || slices.Contains(f.dark, p) {
@@ -150,6 +156,7 @@ func (s *kafkaSource) add(f found) {
 	slices.SortStableFunc(all, func(a, b *part) int { return s.cfg.order(a.TopicPartition, b.TopicPartition) })
 	s.parts, s.missing = all, f.missing
 	s.mu.Unlock()
+	tell()
 	if len(fresh) > 0 {
 		s.notice("new partitions are read from their first offset: %s", strings.Join(fresh, ", "))
 	}

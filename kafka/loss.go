@@ -80,24 +80,23 @@ func (s *kafkaSource) goOn(err error) bool {
 		s.whole = true
 		return true
 	case errors.As(err, &gone):
+		if errors.Is(err, ErrNoTopic) {
+			return s.setAside(gone.Topic)
+		}
 		s.forget(gone.Topic)
 		return true
 	}
 	return false
 }
 
-// forget drops the partitions of a topic that is gone; what has its name now is new.
+// forget drops the partitions of a topic that was made again; what has its name now is new.
 func (s *kafkaSource) forget(topic string) {
-	var read []source.Range
 	var dropped []*part
-	lost := int64(0)
 	s.mu.Lock()
 	s.parts = slices.DeleteFunc(slices.Clone(s.parts), func(p *part) bool {
 		if p.Topic != topic {
 			return false
 		}
-		read = append(read, source.Range{Partition: p.name, Until: p.next})
-		lost += max(0, p.end-p.next)
 		dropped = append(dropped, p)
 		return true
 	})
@@ -107,8 +106,7 @@ func (s *kafkaSource) forget(topic string) {
 	}
 	s.looked = s.looked.Add(-s.cfg.refreshEvery) // look now
 	s.count("lost_topics", 1)
-	s.count("lost_records", lost)
-	s.notice("topic %q was deleted, or made again: what was not read of it is lost, at least %d records (%s)", topic, lost, ends(topic, read))
+	s.lost(topic, dropped)
 }
 
 // passOver moves a read over what is gone of its range, if that is wanted.

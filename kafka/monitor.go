@@ -57,7 +57,8 @@ func (m *Monitor) Healthy() error {
 }
 
 // Report tells position, end, lag and last progress of each partition, warnings,
-// notices, and the counters: lost_records and lost_topics (ContinueOnLoss), mirrored and
+// notices, and the counters: lost_records and lost_topics (ContinueOnLoss),
+// returned_topics (of those, the ones that came back the same), mirrored and
 // mirror_failed (Group), hanging_transactions (HangAfter), assumed_holes (offsets
 // that the broker had nothing at, for RetryFor, before the end of the log), read_ahead
 // (chunks that were there when they were wanted).

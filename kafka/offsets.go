@@ -84,7 +84,7 @@ func (s *kafkaSource) read() []source.Range {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var read []source.Range
-	for _, p := range s.parts {
+	for _, p := range slices.Concat(s.parts, s.absent) {
 		if p.placed {
 			read = append(read, source.Range{Partition: p.name, Until: p.next})
 		}

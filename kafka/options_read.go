@@ -65,8 +65,9 @@ func ReadAhead(n int64) SourceOption {
 // retention, or with a topic that was deleted. The default is to stop with an error.
 //
 // What is gone is passed over, counted ("lost_records" of [Monitor.Report]) and told
-// (OnNotice); the state stays as it is. A topic that was made again is read from its
-// first offsets. An epoch that was planned before reads what is left of its range. That a
+// (OnNotice); the state stays as it is. A topic that was made again, which its id tells, is
+// read from its first offsets; one that no broker knows is left out with its position kept,
+// and read from there if it comes back as the same. An epoch that was planned before reads what is left of its range. That a
 // log ends before what was read of it is an error all the same.
 func ContinueOnLoss() SourceOption { return sourceOption(func(c *config) { c.onLoss = true }) }
 

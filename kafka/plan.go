@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -31,7 +32,10 @@ func (s *kafkaSource) Plan(ctx context.Context, l source.Limits) (source.Plan, e
 		return source.Plan{}, err
 	}
 	plan, err := s.plan(ctx, l)
-	for tries := 0; err != nil && tries < mostLosses && s.goOn(err); tries++ {
+	for losses := 0; err != nil && losses < mostLosses && s.goOn(err); {
+		if !errors.Is(err, ErrNoTopic) { // those end, with the topics
+			losses++
+		}
 		plan, err = s.plan(ctx, l)
 	}
 	s.mu.Lock()
@@ -97,11 +101,12 @@ func (s *kafkaSource) planned(moves []move, spans []span, take []int64) source.P
 		}
 		plan.Ranges[i] = source.Range{Partition: p.name, From: m.from, Until: p.next, Epoch: p.id, Mark: markOf(p.epoch)}
 	}
+	plan.Ranges = s.keep(plan.Ranges)
 	s.unproved.proveAnew(&plan)
 	s.mu.Unlock()
-	for i, m := range moves {
+	for _, m := range moves {
 		if from, ok := lost[m.p]; ok {
-			s.lose(m.p, from, plan.Ranges[i].From)
+			s.lose(m.p, from, m.from)
 		}
 	}
 	return plan
@@ -125,7 +130,7 @@ func (s *kafkaSource) move(ctx context.Context, p *part, have *span) (move, erro
 		// A leader that was just elected may not know its end yet.
 		settled, err := s.settled(ctx, p, m.from)
 		if err != nil {
-			return m, err
+			return m, p.another(err)
 		}
 		*have = settled
 	}

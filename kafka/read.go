@@ -47,6 +47,7 @@ func (s *kafkaSource) without(ctx context.Context, p *part, r source.Range, err 
 	if r.From == r.Until {
 		return nil
 	}
+	s.miss(err)
 	s.lose(p, r.From, r.Until)
 	return s.proved(ctx, p, false)
 }

@@ -9,26 +9,30 @@ import (
 	"github.com/statemill/statemill/source"
 )
 
-// resume puts the partitions where the last plan ended. gone are those of the plan that
-// are not read any more: their part of the plan may have to be read again, if the epoch
-// was not committed.
-func (s *kafkaSource) resume(f found, last *source.Plan) (parts, gone []*part, err error) {
+// resumed is what a run begins with. gone are partitions of the last plan that are not
+// read any more: their part of the plan may have to be read again, if the epoch was not
+// committed. absent are those that would be read if they were there.
+type resumed struct{ parts, gone, absent []*part }
+
+// resume puts the partitions where the last plan ended.
+func (s *kafkaSource) resume(f found, last *source.Plan) (at resumed, err error) {
+	at.parts = f.parts
 	if last == nil {
-		return f.parts, nil, nil
+		return at, nil
 	}
 	until, topics := map[string]source.Range{}, map[string]bool{}
 	for _, r := range last.Ranges {
 		until[r.Partition] = r
 		topics[partitionOf(r.Partition).Topic] = true
 	}
-	again := map[string]bool{}
+	again, absent := map[string]bool{}, map[string][]*part{}
 	for _, p := range f.parts {
 		r, ok := until[p.name]
 		switch {
 		case ok && p.is(r.Epoch):
 			p.at(r)
 		case ok && !s.cfg.onLoss:
-			return nil, nil, &Error{Doing: "resume", Err: madeAgain(p.Topic, r.Epoch, p.id, last.Ranges), final: true}
+			return at, &Error{Doing: "resume", Err: madeAgain(p.Topic, r.Epoch, p.id, last.Ranges), final: true}
 		case ok:
 			p.late, again[p.Topic] = true, true
 		default:
@@ -44,19 +48,24 @@ func (s *kafkaSource) resume(f found, last *source.Plan) (parts, gone []*part, e
 		}
 		p := newPart(partitionOf(r.Partition), r.Epoch)
 		p.at(r)
-		if gone = append(gone, p); !s.cfg.covers(p.TopicPartition) || again[p.Topic] {
-			continue
+		switch {
+		case !s.cfg.covers(p.TopicPartition), again[p.Topic]:
+			at.gone = append(at.gone, p)
+		case !s.cfg.onLoss:
+			return at, &Error{Doing: "resume", Err: noTopic(p.Topic, last.Ranges), final: true}
+		default:
+			at.absent = append(at.absent, p)
+			absent[p.Topic] = append(absent[p.Topic], p)
 		}
-		if !s.cfg.onLoss {
-			return nil, nil, &Error{Doing: "resume", Err: noTopic(p.Topic, last.Ranges), final: true}
-		}
-		again[p.Topic] = true
 	}
 	for _, t := range sortedKeys(again) {
 		s.count("lost_topics", 1)
-		s.notice("topic %q was deleted, or made again: what was not read of it is lost (%s)", t, ends(t, last.Ranges))
+		s.notice("topic %q was deleted and made again: what was not read of it is lost (%s)", t, ends(t, last.Ranges))
 	}
-	return f.parts, gone, nil
+	for _, t := range sortedKeys(absent) {
+		s.away(t, absent[t])
+	}
+	return at, nil
 }
 
 // at puts a partition where a range of an earlier run ended.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -89,10 +90,13 @@ func TestDeadConnectionsGoTogether(t *testing.T) {
 // TestTopicUnknownForAMoment: brokers that have just started know no topic. One that
 // stays unknown was deleted: that is told, and does not use up the whole limit.
 func TestTopicUnknownForAMoment(t *testing.T) {
-	t.Parallel() // it waits for real timeouts
-	b := newFake(t)
+	synctest.Test(t, topicUnknownForAMoment)
+}
+
+func topicUnknownForAMoment(t *testing.T) {
+	b, pipe := silentBroker(t)
 	b.log("t", 0, batchtest.Values(0, "a", "b"))
-	s := open(t, b, nil, RetryFor(time.Minute))
+	s := open(t, b, nil, RetryFor(time.Minute), pipe.dialer())
 	readAll(t, s, source.Limits{Records: 1})
 	left := 3
 	b.mu.Lock()

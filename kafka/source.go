@@ -30,7 +30,9 @@ type kafkaSource struct {
 
 	mu       sync.Mutex
 	open     bool
-	parts    []*part // in the order of plans
+	parts    []*part         // in the order of plans
+	absent   []*part         // set aside
+	missed   map[string]bool // topics that reads have waited for in vain
 	byName   map[string]*part
 	missing  []string // topics that do not exist yet
 	unproved unproved // reads of the newest plan
@@ -50,6 +52,7 @@ type part struct {
 
 	late   bool  // it appeared after the start: it begins with its first offset
 	placed bool  // next is known
+	back   bool  // it was set aside before
 	next   int64 // all before it was planned
 	stop   int64 // with StopAtEnd: where the input ends; -1 until the first plan
 
@@ -122,10 +125,9 @@ func (s *kafkaSource) Open(ctx context.Context, last *source.Plan) error {
 	defer cancel()
 	k := newCluster(&s.cfg)
 	found, err := s.find(ctx, k, last)
-	var parts []*part
-	var gone []*part
+	var at resumed
 	if err == nil {
-		parts, gone, err = s.resume(found, last)
+		at, err = s.resume(found, last)
 	}
 	if err != nil {
 		k.close()
@@ -137,14 +139,18 @@ func (s *kafkaSource) Open(ctx context.Context, last *source.Plan) error {
 	}
 	s.mu.Lock()
 	s.cluster, s.open = k, true
-	s.parts, s.missing, s.byName = parts, found.missing, map[string]*part{}
+	s.parts, s.missing, s.byName = at.parts, found.missing, map[string]*part{}
+	s.absent, s.missed = at.absent, map[string]bool{}
 	s.unproved.proveAnew(last)
-	for _, p := range append(gone, parts...) {
+	for _, p := range slices.Concat(at.gone, at.absent, at.parts) {
 		s.byName[p.name] = p
 	}
 	s.planning, s.planErr = time.Time{}, nil
 	s.mu.Unlock()
 	s.looked, s.whole = s.cfg.clock.Now(), true
+	if len(at.absent) > 0 {
+		s.looked = s.looked.Add(-s.cfg.refreshEvery)
+	}
 	s.start()
 	for _, t := range found.missing {
 		s.notice("topic %q does not exist: it is looked for every %v", t, s.cfg.refreshEvery)
@@ -206,6 +212,7 @@ func (s *kafkaSource) Committed(ctx context.Context, plan source.Plan) error {
 			p.done = max(p.done, r.Until)
 		}
 	}
+	plan = s.present(plan)
 	s.mu.Unlock()
 	if s.mirror != nil {
 		s.mirror.committed(plan)

@@ -121,6 +121,7 @@ var table = []Break{
 	{Name: "window-overflow", Package: "dstream", Test: "TestWindowOfAllThereWas"},
 	{Name: "window-forgets", Package: "dstream", Test: "TestWindowsAreTheModel"},
 
+	{Name: "absent-topic-begins-anew", Package: "kafka", Test: "TestTopicUnknownForAWhile"},
 	{Name: "ahead-anywhere", Package: "kafka", Test: "TestReadAheadIsNoPlan"},
 	{Name: "answer-without-deadline", Package: "kafka", Test: "TestEveryRequestIsBounded"},
 	{Name: "bytes-not-capped", Package: "kafka", Test: "TestBytesAreCappedFromTheFirstBatchOn"},
@@ -142,6 +143,8 @@ var table = []Break{
 	{Name: "scram-unproved", Package: "kafka", Test: "TestScramRefuses"},
 	{Name: "skipped-markers-lost", Package: "kafka/internal/batch", Test: "TestMarkersBelowTheOffset"},
 	{Name: "topic-id-unproved", Package: "kafka", Test: "TestTopicMadeAgainInMidBatch"},
+	{Name: "pattern-listed-once", Package: "kafka", Test: "TestTopicUnknownForAWhile"},
+	{Name: "unknown-topic-is-deleted", Package: "kafka", Test: "TestTopicUnknownForAWhile"},
 	{Name: "two-empty-answers-are-a-hole", Package: "kafka", Test: "TestEmptyAnswersAreNoHole"},
 	{Name: "plans-never-wait", Package: "kafka", Test: "TestSilentLeaderOfSome"},
 	{Name: "decoded-headers-weigh-nothing", Package: "kafka/internal/batch", Test: "TestHeadersCount"},
