@@ -1,6 +1,7 @@
 package statemap
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -150,4 +151,64 @@ func benchUpdate(b *testing.B, n int, dist string) {
 	b.ReportMetric(ours[0], "min")
 	b.ReportMetric(ours[len(ours)/2]/bares[len(bares)/2], "ratio")
 	b.ReportMetric(ours[0]/bares[0], "ratio-min")
+}
+
+// What the order of keys costs a reader of all of a version: once, and again when 1 % of the
+// keys went and others came.
+func BenchmarkSorted(b *testing.B) {
+	const n = 1_000_000
+	key := func(i int) string { return fmt.Sprintf("user-%011d", i*7919%n+i/n*n) }
+	m, err := New[string, int64](Options[string]{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range n {
+		if err := m.Put(key(i), int64(i), 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+	sum := int64(0)
+	b.Run("all", func(b *testing.B) {
+		for b.Loop() {
+			for _, e := range m.All() {
+				sum += e.State
+			}
+		}
+	})
+	b.Run("first", func(b *testing.B) {
+		for b.Loop() {
+			c := m.h.(*handle[string, keyRef, int64]).t.Load()
+			c.order.Store(nil)
+			for _, e := range m.Sorted(cmp.Compare[string]) {
+				sum += e.State
+			}
+		}
+	})
+	b.Run("same keys", func(b *testing.B) {
+		for b.Loop() {
+			for _, e := range m.Sorted(cmp.Compare[string]) {
+				sum += e.State
+			}
+		}
+	})
+	b.Run("1 % new", func(b *testing.B) {
+		i := 0
+		for b.Loop() {
+			next, err := m.Copy()
+			if err != nil {
+				b.Fatal(err)
+			}
+			for range n / 100 {
+				if next.Remove(key(i)) != nil || next.Put(key(n+i), 1, 1) != nil {
+					b.Fatal("it is not written")
+				}
+				i++
+			}
+			m.Release()
+			m = next
+			for _, e := range m.Sorted(cmp.Compare[string]) {
+				sum += e.State
+			}
+		}
+	})
 }

@@ -59,6 +59,7 @@ func (h *handle[K, SK, S]) detach(withOlder bool) {
 	}
 	nt := t.like(h.v, h.live)
 	nt.layout = t.layout
+	nt.order.Store(t.order.Load())
 	from := h.v // the oldest version that will be read in the new table
 	if withOlder {
 		from = t.handles[0].v

@@ -61,6 +61,7 @@
 // # What it does not do
 //
 // It does not clone states: a state with pointers that is changed in place
-// changes in every version that shares it (see first above). It does not order
-// keys, expire them, or write files; it starts no goroutine and knows no clock.
+// changes in every version that shares it (see first above). It does not keep keys
+// in order (Sorted makes one, and keeps it as a hint for the next), expire them, or
+// write files; it starts no goroutine and knows no clock.
 package statemap

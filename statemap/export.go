@@ -87,6 +87,9 @@ func (t *table[K, SK, S]) heapBytes() int64 {
 	for i := range t.versions {
 		n += t.versions[i].list.heapBytes() + 4*cap(t.versions[i].dels)
 	}
+	if o := t.order.Load(); o != nil {
+		n += 4 * cap(o.slots)
+	}
 	return int64(n) + tableBytes
 }
 

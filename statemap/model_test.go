@@ -22,6 +22,7 @@ type model[K comparable, S any] struct {
 	block   Block[K, S]
 	now     int64
 	serial  int
+	rank    map[K]int // of keys, in compare
 }
 
 type modelHandle[K comparable, S any] struct {
@@ -210,7 +211,11 @@ func (x *model[K, S]) actions() map[string]func(*rapid.T) {
 		"reader": func(t *rapid.T) {
 			h := x.pick(t, func(h *modelHandle[K, S]) bool { return h.m.Sealed() })
 			r := &modelReader[K, S]{h: h, want: maps.Clone(h.now), got: map[K]Entry[S]{}}
-			r.next, r.stop = iter.Pull2(h.m.All())
+			all := h.m.All()
+			if rapid.Bool().Draw(t, "sorted") {
+				all = h.m.Sorted(x.compare)
+			}
+			r.next, r.stop = iter.Pull2(all)
 			r.step(t, 1) // the pin is taken at the first step
 			x.readers = append(x.readers, r)
 		},
@@ -385,6 +390,9 @@ func (x *model[K, S]) checkReleased(t require.TestingT, m *Map[K, S]) {
 	for range m.All() {
 		t.Errorf("a released handle yields")
 	}
+	for range m.Sorted(func(K, K) int { return 0 }) {
+		t.Errorf("a released handle yields")
+	}
 	_, _, _, live := m.SlotAt(0)
 	_, live2 := m.SlotTime(0)
 	require.False(t, live || live2)
@@ -394,9 +402,34 @@ func (x *model[K, S]) checkReleased(t require.TestingT, m *Map[K, S]) {
 	require.Empty(t, m.DebugString())
 }
 
+// compare orders keys as they stand in keys, which is not how they come.
+func (x *model[K, S]) compare(a, b K) int {
+	if x.rank == nil {
+		x.rank = map[K]int{}
+		for i, k := range x.keys {
+			x.rank[k] = i
+		}
+	}
+	return x.rank[a] - x.rank[b]
+}
+
+// checkSorted looks at some handles only, so that the order that a table has kept is that of
+// an older version, or of a newer one.
+func (x *model[K, S]) checkSorted(t *rapid.T, h *modelHandle[K, S]) {
+	got, last := map[K]Entry[S]{}, -1
+	for k, e := range h.m.Sorted(x.compare) {
+		require.Less(t, last, x.rank[k], "key %v", k)
+		got[k], last = e, x.rank[k]
+	}
+	require.Equal(t, h.now, got)
+}
+
 // check compares every live handle with its model.
 func (x *model[K, S]) check(t *rapid.T) {
-	for _, h := range x.live {
+	for i, h := range x.live {
+		if (x.serial+i)%4 == 0 {
+			x.checkSorted(t, h)
+		}
 		require.NoError(t, verify(h.m))
 		require.Equal(t, len(h.now), h.m.Len())
 		require.GreaterOrEqual(t, h.m.ApproxSize(), h.m.Len())

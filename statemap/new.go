@@ -26,7 +26,7 @@ func New[K comparable, S any](o Options[K]) (*Map[K, S], error) {
 func newRoot[K comparable, SK, S any](f form[K], o Options[K]) *handle[K, SK, S] {
 	t := newTable[K, SK, S](f, o, o.InitialCapacity)
 	t.layouts = new(atomic.Uint64)
-	t.layout = t.layouts.Add(1)
+	t.layout, t.id = t.layouts.Add(1), t.layouts.Add(1)
 	t.root = true
 	t.cur, t.first = 0, 1
 	return t.begin(0)

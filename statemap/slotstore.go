@@ -35,6 +35,8 @@ type slotStore[SK, S any] struct {
 	room   uint32         // slots there is memory for
 	free   []uint32       // freed slots below n, reused from the end
 	vacant []uint32       // slots to become free once a detached table is complete
+
+	given, frees uint64 // counts of alloc and dealloc
 }
 
 // at gives slot n, which must be below n. The pointer is good until the next alloc.
@@ -45,6 +47,7 @@ func (st *slotStore[SK, S]) at(n uint32) *slot[SK, S] {
 
 // alloc gives a free slot, all zero.
 func (st *slotStore[SK, S]) alloc() uint32 {
+	st.given++
 	if f := len(st.free); f > 0 {
 		n := st.free[f-1]
 		st.free = st.free[:f-1]
@@ -79,6 +82,7 @@ func (st *slotStore[SK, S]) grow() {
 func (st *slotStore[SK, S]) dealloc(n uint32, undoing bool) {
 	var z slot[SK, S]
 	*st.at(n) = z
+	st.frees++
 	if undoing && n == st.n-1 {
 		st.n--
 		return

@@ -48,6 +48,7 @@ type engine[K comparable, S any] interface {
 	threshold() int
 
 	all(before int64, limited bool) iter.Seq2[K, Entry[S]]
+	sorted(compare func(a, b K) int) iter.Seq2[K, Entry[S]]
 	delta() (iter.Seq[DeltaEntry[K, S]], error)
 	deltaLen() int
 	changes(yield func(*Change[K, S]) bool) error

@@ -35,13 +35,15 @@ type table[K comparable, SK, S any] struct {
 	handles  []*handle[K, SK, S] // live or pinned, ascending by version
 	pending  []uint32            // slots whose removed keys no version needs; freed at the next Copy
 
-	detaching bool           // a detach of old handles is under way
-	locked    bool           // the write lock is held by a writer's change; checked by invariants
-	seq       uint64         // counts the writer's changes, to find stale blocks; the writer's own
-	layout    uint64         // see Map.Layout
-	layouts   *atomic.Uint64 // source of layout numbers of the whole lineage
-	limit     uint32         // slots at most; maxSlots but in tests
-	hook      func()         // tests only: called within Apply's critical section
+	detaching bool                      // a detach of old handles is under way
+	locked    bool                      // the write lock is held by a writer's change; checked by invariants
+	seq       uint64                    // counts the writer's changes, to find stale blocks; the writer's own
+	layout    uint64                    // see Map.Layout
+	id        uint64                    // differs between tables of one layout, too
+	layouts   *atomic.Uint64            // source of both numbers, of the whole lineage
+	order     atomic.Pointer[slotOrder] // of the last Sorted
+	limit     uint32                    // slots at most; maxSlots but in tests
+	hook      func()                    // tests only: called within Apply's critical section
 }
 
 // form is what is to be known about the types of a table; found once by reflection.
@@ -61,6 +63,7 @@ func newTable[K comparable, SK, S any](f form[K], o Options[K], capacity int) *t
 func (t *table[K, SK, S]) like(v uint32, capacity int) *table[K, SK, S] {
 	nt := newTable[K, SK, S](t.form, t.opts, capacity)
 	nt.cur, nt.first, nt.layouts, nt.limit = v, v+1, t.layouts, t.limit
+	nt.id = nt.layouts.Add(1)
 	return nt
 }
 

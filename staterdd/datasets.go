@@ -1,6 +1,8 @@
 package staterdd
 
 import (
+	"github.com/statemill/statemill/codec"
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/partitioner"
 	"github.com/statemill/statemill/rdd"
 	"github.com/statemill/statemill/statemap"
@@ -29,8 +31,8 @@ func (r *MapWithStateRDD[K, S, M]) Mapped() *rdd.RDD[M] {
 	})
 }
 
-// Snapshots is the state after the batch, all live keys, in no order. States are shared with
-// the operator: they must not be changed.
+// Snapshots is the state after the batch, all live keys, in the order of their canonical bytes.
+// States are shared with the operator: they must not be changed.
 func (r *MapWithStateRDD[K, S, M]) Snapshots() *rdd.RDD[rdd.Pair[K, S]] {
 	return view(r, r.state, r.name+" snapshots", func(t *rdd.Task, rec *Record[K, S, M], emit func(rdd.Pair[K, S]) error) error {
 		return r.entries(t, rec, func(k K, e statemap.Entry[S]) error {
@@ -44,7 +46,7 @@ func (r *MapWithStateRDD[K, S, M]) Snapshots() *rdd.RDD[rdd.Pair[K, S]] {
 	}).WithPartitioner(r.partitioner)
 }
 
-// StateTimes is Snapshots with the update times, or all entries of a keyed operator with their
+// StateTimes is Snapshots, in the same order, with the update times, or all entries of a keyed operator with their
 // deadlines, those without state too.
 func (r *MapWithStateRDD[K, S, M]) StateTimes() *rdd.RDD[Timed[K, S]] {
 	return view(r, r.state, r.name+" state times", func(t *rdd.Task, rec *Record[K, S, M], emit func(Timed[K, S]) error) error {
@@ -98,10 +100,19 @@ func (r *MapWithStateRDD[K, S, M]) complete() bool {
 	return true
 }
 
-// entries streams the live entries of a partition.
+// entries streams the live entries of a partition. Their order in the map tells how it came to
+// be: after a reload it is another one, and what an epoch that is redone writes would differ.
 func (r *MapWithStateRDD[K, S, M]) entries(t *rdd.Task, rec *Record[K, S, M], f func(K, statemap.Entry[S]) error) error {
+	key, err := codec.KeyFor[K]()
+	if err != nil {
+		return r.fault(err)
+	}
+	all := rec.StateMap.Sorted(key.Compare)
+	if sabotage.On("snapshot-order") {
+		all = rec.StateMap.All()
+	}
 	n, offset := 0, int64(0)
-	for k, e := range rec.StateMap.All() {
+	for k, e := range all {
 		if n++; n == largeChunk {
 			n = 0
 			if err := cancelled(t); err != nil {

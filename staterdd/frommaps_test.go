@@ -3,6 +3,8 @@ package staterdd
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -141,4 +143,37 @@ func TestFromMapsRefuses(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = op.Advance(r, nil, Batch{Epoch: 8, Time: at(50)})
 	require.ErrorIs(t, err, ErrBatchTime, "the batch of the loaded version was at 50")
+}
+
+// CP3: the rows of a version come in the order of the keys, whatever its maps went through: one
+// that was loaded gives what the one that was computed gave, also where older orders are known.
+func TestSnapshotsInKeyOrder(t *testing.T) {
+	spec := countSpec().NumPartitions(3).Timeout(20)
+	rows := func(f *fixture[string, int, int, rdd.Pair[string, int]]) []string {
+		var out []string
+		pairs, err := rdd.Collect(t.Context(), rdd.Glom(f.cur.Snapshots()))
+		require.NoError(t, err)
+		times, err := rdd.Collect(t.Context(), rdd.Glom(f.cur.StateTimes()))
+		require.NoError(t, err)
+		for i := range pairs {
+			byKey := func(a, b rdd.Pair[string, int]) int { return strings.Compare(a.Key, b.Key) }
+			require.True(t, slices.IsSortedFunc(pairs[i], byKey))
+			out = append(out, fmt.Sprint(i, pairs[i], times[i]))
+		}
+		return out
+	}
+	f := start(t, spec, Options{Secret: 1}, 1)
+	for b := range 12 {
+		var data []rdd.Pair[string, int]
+		for i := range 40 {
+			data = append(data, rdd.KV(fmt.Sprint("k", (b*17+i*i*7)%300), 1))
+		}
+		f.batch(int64(10*(b+1)), data...)
+		want := rows(f)
+		again := reload(t, f, spec, Options{Secret: uint64(b + 2)}, uint64(b))
+		require.Equal(t, want, rows(again), "batch %d", b)
+		if b%3 == 2 {
+			f = again
+		}
+	}
 }
