@@ -39,8 +39,9 @@
 // reports and progress, and what stands for too long is a notice and a warning that names
 // the offsets and the tool that ends it ([HangAfter]).
 //
-// While a batch computes, bytes of the next one are fetched ([ReadAhead]). They are no
-// plan: a read takes them if it asks for their offsets.
+// A batch's bytes are fetched as soon as it is planned, many partitions with one request,
+// and while it computes bytes of the next one ([ReadAhead]). They are no plan: a read takes
+// them if it asks for their offsets.
 //
 // # Writing
 //

@@ -241,26 +241,6 @@ func (b *fakeBroker) serve(c net.Conn) bool {
 	return err == nil
 }
 
-// await holds a fetch up.
-func (b *fakeBroker) await(version int16, q cursor) {
-	q.take(17)
-	if version >= 7 {
-		q.take(8)
-	}
-	q.i32()
-	name := q.text()
-	q.i32()
-	b.mu.Lock()
-	gate := b.gate
-	b.mu.Unlock()
-	if gate == nil {
-		return
-	}
-	if c := gate(1, TopicPartition{name, q.i32()}); c != nil {
-		<-c
-	}
-}
-
 func (b *fakeBroker) versions(a []byte) []byte {
 	most := map[uint16]uint16{1: 17, 2: 10, 3: 13, 18: 4, 23: 4}
 	if b.old {

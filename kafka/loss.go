@@ -130,6 +130,36 @@ func (s *kafkaSource) lose(p *part, from, to int64) {
 	s.notice("topic %q partition %d: offsets %d to %d are gone before they were read: %d records are lost, reading goes on at %d", p.Topic, p.Partition, from, to-1, to-from, to)
 }
 
+// loseTopic is lose for what went with its topic: what has that name now has other offsets.
+func (s *kafkaSource) loseTopic(p *part, from, to int64) {
+	s.count("lost_records", to-from)
+	s.notice("topic %q partition %d: offsets %d to %d went with the topic, which was deleted, or made again, before they were read: %d records are lost; what has its name now, or gets it, is read from its first offset", p.Topic, p.Partition, from, to-1, to-from)
+}
+
+// goneInBatch is a topic that went while a batch was reading it. The batch's plan is
+// durable and names the old topic, and what was read of it is in the batch: so it can be
+// neither planned anew nor finished. A start reads the same plan, and nothing of the topic.
+type goneInBatch struct {
+	topic string
+	err   error
+}
+
+func (e *goneInBatch) Error() string {
+	return fmt.Sprintf("topic %q was deleted, or made again, in the middle of a batch that has records of it: the batch cannot be finished, and nothing of it is committed. Start the job again: it goes on over what is lost (ContinueOnLoss)", e.topic)
+}
+
+func (e *goneInBatch) Unwrap() error { return e.err }
+
+// inBatch says what to do about a topic that went while it was read, where losses are
+// gone over.
+func (s *kafkaSource) inBatch(err error) error {
+	var gone *TopicGoneError
+	if !s.cfg.onLoss || !errors.As(err, &gone) {
+		return err
+	}
+	return &Error{Doing: "read", final: true, Err: &TopicGoneError{gone.Topic, gone.Read, &goneInBatch{gone.Topic, gone.Err}}}
+}
+
 // hole counts and tells that offsets [from, to) are taken for a hole.
 func (s *kafkaSource) hole(p *part, from, to int64, tried time.Duration) {
 	s.count("assumed_holes", to-from)

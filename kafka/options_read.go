@@ -67,8 +67,10 @@ func ReadAhead(n int64) SourceOption {
 // What is gone is passed over, counted ("lost_records" of [Monitor.Report]) and told
 // (OnNotice); the state stays as it is. A topic that was made again, which its id tells, is
 // read from its first offsets; one that no broker knows is left out with its position kept,
-// and read from there if it comes back as the same. An epoch that was planned before reads what is left of its range. That a
-// log ends before what was read of it is an error all the same.
+// and read from there if it comes back as the same. An epoch that was planned before reads
+// what is left of its range. Where a topic goes in the middle of a batch that has records of
+// it, the run ends, for the batch can be neither finished nor planned anew: a start goes on.
+// That a log ends before what was read of it is an error all the same.
 func ContinueOnLoss() SourceOption { return sourceOption(func(c *config) { c.onLoss = true }) }
 
 // Group mirrors the positions to the offsets of a consumer group, after each commit, so

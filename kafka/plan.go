@@ -79,7 +79,11 @@ func (s *kafkaSource) plan(ctx context.Context, l source.Limits) (source.Plan, e
 		return source.Plan{}, err
 	}
 	s.whole = false
-	return s.planned(moves, spans, take), nil
+	plan := s.planned(moves, spans, take)
+	if s.ahead != nil {
+		s.ahead.planned(moves, take)
+	}
+	return plan, nil
 }
 
 // planned makes the plan and moves the positions.

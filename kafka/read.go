@@ -22,7 +22,7 @@ func (s *kafkaSource) Read(ctx context.Context, r source.Range, emit func(offset
 	for x.next < r.Until {
 		if err := x.step(ctx); err != nil {
 			if x.records > 0 { // what came is of another topic, or of the one that is gone: all of it or nothing
-				return err
+				return s.inBatch(err)
 			}
 			return s.without(ctx, p, r, err)
 		}
@@ -48,7 +48,7 @@ func (s *kafkaSource) without(ctx context.Context, p *part, r source.Range, err 
 		return nil
 	}
 	s.miss(err)
-	s.lose(p, r.From, r.Until)
+	s.loseTopic(p, r.From, r.Until)
 	return s.proved(ctx, p, false)
 }
 

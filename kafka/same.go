@@ -57,7 +57,7 @@ func (s *kafkaSource) proved(ctx context.Context, p *part, fetched bool) error {
 		return nil
 	}
 	if err := s.prove(ctx, parts); err != nil {
-		return err
+		return s.inBatch(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,10 +2,13 @@ package kafka
 
 import (
 	"context"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/statemill/statemill/internal/pool"
 	"github.com/statemill/statemill/kafka/internal/batch"
+	"github.com/statemill/statemill/kafka/internal/wire"
 )
 
 const (
@@ -16,8 +19,10 @@ const (
 	sampleBytes = 64 << 10
 	// glanceBytes is what one asks for where the size is known from before.
 	glanceBytes = 4 << 10
-	// samplers is how many samples are taken at once.
-	samplers = 8
+	// samplers is how many requests for samples are made at once, and groupBytes what one
+	// of them asks for.
+	samplers   = 8
+	groupBytes = 512 << 10
 	// reach is how much further than what was measured sizes are believed.
 	reach = 2
 )
@@ -32,21 +37,25 @@ func cannotMatter(take []int64, bytes int64) bool {
 	return total <= bytes/largeRecord
 }
 
+// place is where a partition is sampled.
+type place struct {
+	p      *part
+	offset int64
+	most   int // bytes to ask for
+	i      int // whose it is, for the caller
+}
+
 // learnFirst samples the partitions of unknown size where they are to be read next.
 func (s *kafkaSource) learnFirst(ctx context.Context, moves []move, take []int64, sizes []float64) error {
-	return pool.Run(ctx, samplers, len(moves), func(ctx context.Context, _, i int) error {
-		if take[i] == 0 || sizes[i] != 0 {
-			return nil
+	var places []place
+	for i, m := range moves {
+		if take[i] > 0 && sizes[i] == 0 {
+			places = append(places, place{m.p, m.from, sampleBytes, i})
 		}
-		size, n, err := s.sample(ctx, moves[i].p, moves[i].from, sampleBytes)
-		if err != nil {
-			return err
-		}
-		sizes[i] = size
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		moves[i].p.trusted = max(moves[i].p.trusted, n/reach)
-		return nil
+	}
+	return s.samples(ctx, places, func(x place, size float64, n int64) {
+		sizes[x.i] = size
+		x.p.trusted = max(x.p.trusted, n/reach)
 	})
 }
 
@@ -54,44 +63,111 @@ func (s *kafkaSource) learnFirst(ctx context.Context, moves []move, take []int64
 // was measured, and a little near the end of others: what was read before tells
 // nothing of a producer that has begun to send large records. The largest size counts.
 func (s *kafkaSource) learnAhead(ctx context.Context, moves []move, take []int64, sizes []float64) error {
-	return pool.Run(ctx, samplers, len(moves), func(ctx context.Context, _, i int) error {
+	var places []place
+	s.mu.Lock()
+	for i, m := range moves {
 		if take[i] == 0 {
-			return nil
+			continue
 		}
-		m := moves[i]
-		s.mu.Lock()
-		known := take[i] <= reach*m.p.trusted
-		s.mu.Unlock()
-		places, bytes := []int64{take[i] / 2, take[i] - take[i]/16 - 1}, sampleBytes
-		if known {
-			places, bytes = places[1:], glanceBytes
+		bytes := sampleBytes
+		if take[i] <= reach*m.p.trusted {
+			bytes = min(max(glanceBytes, m.p.glance), sampleBytes)
+		} else {
+			places = append(places, place{m.p, m.from + take[i]/2, bytes, i})
 		}
-		for _, ahead := range places {
-			size, _, err := s.sample(ctx, m.p, m.from+ahead, bytes)
-			if err != nil {
-				return err
-			}
-			sizes[i] = max(sizes[i], size)
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		m.p.trusted = max(m.p.trusted, take[i]/reach)
-		m.p.size = max(m.p.size, sizes[i])
-		return nil
+		places = append(places, place{m.p, m.from + take[i] - take[i]/16 - 1, bytes, i})
+	}
+	s.mu.Unlock()
+	return s.samples(ctx, places, func(x place, size float64, _ int64) {
+		sizes[x.i] = max(sizes[x.i], size)
+		x.p.trusted = max(x.p.trusted, take[x.i]/reach)
+		x.p.size = max(x.p.size, sizes[x.i])
 	})
 }
 
-// sample measures the records at an offset: their mean size and how many there
+// samples measures the records at places, those of one broker with few requests, so that
+// many partitions cost no round trip each. learned is called with mu held.
+func (s *kafkaSource) samples(ctx context.Context, places []place, learned func(x place, size float64, n int64)) error {
+	var groups [][]place
+	last := map[string]int{} // index and bytes of a broker's last group
+	bytes := map[string]int{}
+	for _, x := range places {
+		addr := s.cluster.leader(x.p.TopicPartition)
+		at, has := last[addr]
+		twice := has && slices.ContainsFunc(groups[at], func(y place) bool { return y.p == x.p }) // an answer has a partition once
+		if bytes[addr] += x.most; !has || twice || bytes[addr] > groupBytes {
+			last[addr], bytes[addr] = len(groups), x.most
+			at = len(groups)
+			groups = append(groups, nil)
+		}
+		groups[at] = append(groups[at], x)
+	}
+	took := func(x place, a wire.FetchAnswer) error {
+		size, n, err := s.measure(x.p, x.offset, a)
+		if err == nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			x.p.stuck = time.Time{}
+			x.p.glance = min(batch.First(a.Batches)*5/4, sampleBytes)
+			learned(x, size, n)
+		}
+		return err
+	}
+	left := make([][]place, len(groups))
+	if err := pool.Run(ctx, samplers, len(groups), func(ctx context.Context, _, g int) (err error) {
+		left[g], err = s.sampleGroup(ctx, groups[g], took)
+		return err
+	}); err != nil {
+		return err
+	}
+	alone := slices.Concat(left...)
+	return pool.Run(ctx, samplers, len(alone), func(ctx context.Context, _, i int) error {
+		x := alone[i]
+		s.waits(x.p)
+		a, err := s.fetch(ctx, x.p, x.offset, x.offset+1, x.most)
+		if err != nil {
+			return err
+		}
+		return took(x, a)
+	})
+}
+
+// sampleGroup asks for all of a group with one request, and gives those that got nothing
+// by that, for whatever reason: they are asked for alone.
+func (s *kafkaSource) sampleGroup(ctx context.Context, group []place, took func(place, wire.FetchAnswer) error) (left []place, err error) {
+	addr := s.cluster.leader(group[0].p.TopicPartition)
+	if len(group) == 1 || addr == "" {
+		return group, nil
+	}
+	q := wire.FetchRequest{Committed: !s.cfg.dirty, Wait: fetchWait, MaxAnswer: int(min(groupBytes+s.cfg.maxBatchBytes+headroom, math.MaxInt32))}
+	parts := make([]wire.FetchPart, len(group))
+	for i, x := range group {
+		s.waits(x.p)
+		parts[i] = wire.FetchPart{TopicPartition: wire.TopicPartition(x.p.TopicPartition), Offset: x.offset, MaxBytes: x.most}
+		q.MaxBytes += x.most
+	}
+	var answers []wire.FetchAnswer
+	if err := s.cluster.with(ctx, addr, func(c *wire.Conn) (err error) {
+		answers, err = c.FetchAll(ctx, q, parts)
+		return err
+	}); err != nil {
+		return group, nil
+	}
+	for i, a := range answers {
+		if whole, _ := batch.Whole(a.Batches); a.Err != nil || len(whole) == 0 {
+			left = append(left, group[i])
+		} else if err := took(group[i], a); err != nil {
+			return nil, err
+		}
+	}
+	return left, nil
+}
+
+// measure measures the records of a sample: their mean size and how many there
 // were. Where nothing but holes, markers and aborted records comes, it is the size
 // that an offset is sent with, else many small batches would go to pass over them;
 // where nothing comes at all it is 0: unknown.
-func (s *kafkaSource) sample(ctx context.Context, p *part, offset int64, most int) (size float64, n int64, err error) {
-	s.waits(p)
-	a, err := s.fetch(ctx, p, offset, offset+1, most)
-	if err != nil {
-		return 0, 0, err
-	}
-	s.arrived(p)
+func (s *kafkaSource) measure(p *part, offset int64, a wire.FetchAnswer) (size float64, n int64, err error) {
 	d := s.decoders.Get()
 	defer s.release(d)
 	d.batch.Reset(a.Batches, offset, !s.cfg.dirty, a.Aborted, int(s.cfg.maxBatchBytes))

@@ -67,6 +67,7 @@ type part struct {
 	size    float64 // bytes per record, 0 while unknown
 	wire    float64 // bytes per offset as they are sent, 0 while unknown
 	trusted int64   // a range of so many offsets may be judged by size
+	glance  int     // bytes that a sample of a batch or so takes, 0 while unknown
 }
 
 func newPart(tp TopicPartition, id string) *part {

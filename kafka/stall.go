@@ -24,11 +24,12 @@ func (s *kafkaSource) waits(p *part) {
 	}
 }
 
-// arrived notes that it waits no more.
-func (s *kafkaSource) arrived(p *part) {
+// got is moved for bytes that were fetched before.
+func (s *kafkaSource) got(p *part) {
+	now := s.cfg.clock.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.stuck = time.Time{}
+	p.stuck, p.progress = time.Time{}, now
 }
 
 // moved notes what an answer tells.

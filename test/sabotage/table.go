@@ -150,6 +150,7 @@ var table = []Break{
 	{Name: "decoded-headers-weigh-nothing", Package: "kafka/internal/batch", Test: "TestHeadersCount"},
 	{Name: "two-sinks-on-one-cluster", Package: "kafka", Test: "TestTwoSinksOnOneCluster"},
 	{Name: "two-sources-in-one-group", Package: "kafka", Test: "TestTwoSourcesInOneGroup"},
+	{Name: "ranges-one-by-one", Package: "kafka", Test: "TestRangesComeTogether"},
 	{Name: "wait-for-last-record", Package: "kafka", Test: "TestHoleAtTheEnd"},
 
 	{Name: "aborted-pass", Package: "kafka/internal/batch", Test: "TestTransactions"},

@@ -297,6 +297,17 @@ func Span(data []byte) (bytes, offsets int64) {
 	return bytes, max(0, last-first+1)
 }
 
+// First is the bytes of the first batch in an answer, 0 if it is not whole. It trusts the
+// header.
+func First(data []byte) (bytes int) {
+	walk(data, func(at, size int, _, _ int64) {
+		if at == 0 {
+			bytes = size
+		}
+	})
+	return bytes
+}
+
 // Leader is the greatest leader epoch under which a whole batch in an answer was
 // written that begins before until; -1 if none tells one. It trusts the headers.
 func Leader(data []byte, until int64) int32 {

@@ -33,43 +33,78 @@ type FetchAnswer struct {
 	HighWatermark        int64
 	LastStable, LogStart int64 // LogStart is -1 from old brokers
 	Aborted              []batch.Aborted
-	Batches              []byte // nobody else uses the buffer
+	Batches              []byte // nobody else uses the buffer, but the parts of FetchAll
+}
+
+// FetchPart is one of several partitions of a request.
+type FetchPart struct {
+	TopicPartition
+	Offset   int64
+	MaxBytes int // of this one
 }
 
 // Fetch asks for batches. The error is not the partition's own, which is in the
 // answer.
 func (c *Conn) Fetch(ctx context.Context, q FetchRequest) (FetchAnswer, error) {
+	all, err := c.FetchAll(ctx, q, []FetchPart{{q.TopicPartition, q.Offset, q.MaxBytes}})
+	if len(all) == 0 {
+		return FetchAnswer{}, err
+	}
+	return all[0], err
+}
+
+// FetchAll asks for batches of several partitions, in the place of the request's own, at
+// most MaxBytes of all. Brokers serve them in the order of the request (those of a topic
+// together), and the first that has bytes gets a batch at least. There is an answer for
+// each part, and their Batches share one buffer.
+func (c *Conn) FetchAll(ctx context.Context, q FetchRequest, parts []FetchPart) ([]FetchAnswer, error) {
 	version, err := c.version(keyFetch, 4, 11, "Fetch")
 	if err != nil {
-		return FetchAnswer{}, err
+		return nil, err
 	}
 	c.expect = min(q.MaxBytes, mostAtOnce) + atOnce
-	answer, err := c.call(ctx, c.fetchRequest(version, q), q.MaxAnswer)
+	answer, err := c.call(ctx, c.fetchRequest(version, q, parts), q.MaxAnswer)
 	if err != nil {
-		return FetchAnswer{}, err
+		return nil, err
 	}
-	a := FetchAnswer{Missing: true, LogStart: -1}
 	r := &reader{b: answer}
-	a.Throttle = time.Duration(max(r.i32(), 0)) * time.Millisecond
+	throttle := time.Duration(max(r.i32(), 0)) * time.Millisecond
+	all, index := make([]FetchAnswer, len(parts)), make(map[TopicPartition]int, len(parts))
+	for i, p := range parts {
+		all[i] = FetchAnswer{Throttle: throttle, Missing: true, LogStart: -1}
+		index[p.TopicPartition] = i
+	}
 	if version >= 7 {
 		if e := r.i16(); e != 0 {
-			return a, fmt.Errorf("broker %s: fetch: %w", c.addr, Error(e))
+			return all, fmt.Errorf("broker %s: fetch: %w", c.addr, Error(e))
 		}
 		r.i32() // session
 	}
 	for n := r.count(6); n > 0; n-- {
 		topic := r.text()
 		for k := r.count(22); k > 0; k-- {
-			a.partition(r, version, topic, q.TopicPartition)
+			number, a := fetchedPart(r, version)
+			if i, wanted := index[TopicPartition{topic, number}]; wanted && !r.bad {
+				a.Throttle, a.Missing = throttle, false
+				all[i] = a
+			}
 		}
 	}
 	if r.bad {
-		return a, c.cut("Fetch")
+		return all, c.cut("Fetch")
 	}
-	return a, nil
+	return all, nil
 }
 
-func (c *Conn) fetchRequest(version int16, q FetchRequest) []byte {
+func (c *Conn) fetchRequest(version int16, q FetchRequest, parts []FetchPart) []byte {
+	byTopic := map[string][]FetchPart{}
+	var topics []string
+	for _, p := range parts {
+		if byTopic[p.Topic] == nil {
+			topics = append(topics, p.Topic)
+		}
+		byTopic[p.Topic] = append(byTopic[p.Topic], p)
+	}
 	be := binary.BigEndian
 	b := c.begin(keyFetch, version, false)
 	b = be.AppendUint32(b, 1<<32-1) // no replica
@@ -81,18 +116,22 @@ func (c *Conn) fetchRequest(version int16, q FetchRequest) []byte {
 		b = be.AppendUint32(b, 0)
 		b = be.AppendUint32(b, 1<<32-1)
 	}
-	b = be.AppendUint32(b, 1)
-	b = appendText(b, q.Topic)
-	b = be.AppendUint32(b, 1)
-	b = be.AppendUint32(b, uint32(q.Partition))
-	if version >= 9 {
-		b = be.AppendUint32(b, 1<<32-1) // any leader epoch
+	b = be.AppendUint32(b, uint32(len(topics)))
+	for _, topic := range topics {
+		b = appendText(b, topic)
+		b = be.AppendUint32(b, uint32(len(byTopic[topic])))
+		for _, p := range byTopic[topic] {
+			b = be.AppendUint32(b, uint32(p.Partition))
+			if version >= 9 {
+				b = be.AppendUint32(b, 1<<32-1) // any leader epoch
+			}
+			b = be.AppendUint64(b, uint64(p.Offset))
+			if version >= 5 {
+				b = be.AppendUint64(b, 1<<64-1) // log start: for followers
+			}
+			b = be.AppendUint32(b, uint32(p.MaxBytes))
+		}
 	}
-	b = be.AppendUint64(b, uint64(q.Offset))
-	if version >= 5 {
-		b = be.AppendUint64(b, 1<<64-1) // log start: for followers
-	}
-	b = be.AppendUint32(b, uint32(q.MaxBytes))
 	if version >= 7 {
 		b = be.AppendUint32(b, 0) // nothing forgotten
 	}
@@ -102,27 +141,21 @@ func (c *Conn) fetchRequest(version int16, q FetchRequest) []byte {
 	return b
 }
 
-func (a *FetchAnswer) partition(r *reader, version int16, topic string, want TopicPartition) {
-	number, failed := r.i32(), code(r.i16())
-	hw, lso, start := r.i64(), r.i64(), int64(-1)
+// fetchedPart reads what an answer has of one partition.
+func fetchedPart(r *reader, version int16) (number int32, a FetchAnswer) {
+	number, a.Err = r.i32(), code(r.i16())
+	a.HighWatermark, a.LastStable, a.LogStart = r.i64(), r.i64(), -1
 	if version >= 5 {
-		start = r.i64()
+		a.LogStart = r.i64()
 	}
-	var aborted []batch.Aborted
 	for n := r.count(16); n > 0; n-- {
-		aborted = append(aborted, batch.Aborted{Producer: r.i64(), First: r.i64()})
+		a.Aborted = append(a.Aborted, batch.Aborted{Producer: r.i64(), First: r.i64()})
 	}
 	if version >= 11 {
 		r.i32() // preferred replica
 	}
-	var batches []byte
 	if size := int(r.i32()); size != -1 {
-		batches = r.take(size)
+		a.Batches = r.take(size)
 	}
-	if r.bad || topic != want.Topic || number != want.Partition {
-		return
-	}
-	a.Missing, a.Err = false, failed
-	a.HighWatermark, a.LastStable, a.LogStart = hw, lso, start
-	a.Aborted, a.Batches = aborted, batches
+	return number, a
 }
