@@ -48,10 +48,13 @@ func FetchMaxBytes(n int) SourceOption {
 	})
 }
 
-// ReadAhead is how many bytes, over all partitions, may be fetched for the next batch
-// while this one computes; default an eighth of MaxBatchBytes and at most 32 MiB, up to
-// 1 TiB; 0 fetches nothing ahead. They are no plan: what the next batch does not read is
-// dropped. They count as they are sent, and are in memory beside the batches.
+// ReadAhead is how many bytes, over all partitions, may be fetched before a task reads
+// them: of a batch as soon as it is planned, many partitions with one request, so that a
+// batch of many small ranges does not wait for one answer after the other; and for the next
+// batch while this one computes. The default is an eighth of MaxBatchBytes and at most
+// 32 MiB; up to 1 TiB; 0 fetches nothing ahead, and each task asks for its own range. They
+// are no plan: what the next batch does not read is dropped. They count as they are sent,
+// and are in memory beside the batches.
 func ReadAhead(n int64) SourceOption {
 	return sourceOption(func(c *config) {
 		if n < 0 || n > 1<<40 {

@@ -109,9 +109,11 @@ type reading struct {
 
 // step is one fetch and what came with it.
 func (x *reading) step(ctx context.Context) error {
+	x.s.waits(x.p)
 	a, kept := x.s.ahead.take(ctx, x.p, x.next)
-	if !kept {
-		x.s.waits(x.p)
+	if kept {
+		x.s.got(x.p)
+	} else {
 		answer, err := x.s.fetch(ctx, x.p, x.next, x.until, max(x.size(), x.ask))
 		switch {
 		case err == nil:
