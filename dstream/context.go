@@ -108,12 +108,19 @@ func (ssc *StreamingContext) addFault(n *node, err error) {
 
 // addable says whether the graph may still grow; mu is held.
 func (ssc *StreamingContext) addable() error {
-	const text = "adding inputs, transformations and outputs is not possible: %w"
+	if err := ssc.late(); err != nil {
+		return fmt.Errorf("adding inputs, transformations and outputs is not possible: %w", err)
+	}
+	return nil
+}
+
+// late is what forbids changes of the graph, nil before the start; mu is held.
+func (ssc *StreamingContext) late() error {
 	switch ssc.state {
 	case active:
-		return fmt.Errorf(text, ErrStarted)
+		return ErrStarted
 	case stopped:
-		return fmt.Errorf(text, ErrStopped)
+		return ErrStopped
 	}
 	return nil
 }

@@ -72,6 +72,10 @@
 // several windows have ended since the batch before, only the last of them is given,
 // once; records that only the others had are counted into it, so that none is lost.
 //
+// State over a window has the window's slide: its function is called, keys time out and
+// its stream and its snapshots are due where the window is, and in the batches between
+// the state stays as it is.
+//
 // What windows read is kept in memory as long as they need it. On a checkpoint it is
 // in the store too, once a batch, as the state of a hidden operator that is named
 // after the window; so a window needs a name there, and records that can be stored.

@@ -230,6 +230,20 @@ func TestCheckpointIntervals(t *testing.T) {
 	}
 }
 
+// F4: the default interval of an UpdateStateByKey.
+func TestCheckpointIntervalOfUpdates(t *testing.T) {
+	for _, c := range []struct{ batch, slide, want time.Duration }{
+		{time.Second, time.Second, 10 * time.Second}, {3 * time.Second, 3 * time.Second, 12 * time.Second},
+		{15 * time.Second, 15 * time.Second, 15 * time.Second}, {10 * time.Second, 10 * time.Second, 10 * time.Second},
+		{time.Second, 4 * time.Second, 12 * time.Second}, {time.Millisecond, time.Millisecond, 10 * time.Second},
+	} {
+		w := dstream.Window(ones(dstream.New(c.batch), nil), c.slide, c.slide)
+		u := dstream.UpdateStateByKey(w, total)
+		require.Equal(t, c.want, u.CheckpointInterval())
+		require.Equal(t, 2*c.slide, u.Checkpoint(2*c.slide).CheckpointInterval())
+	}
+}
+
 func TestPrint(t *testing.T) {
 	var text bytes.Buffer
 	r := newRig(t, time.Second, func(c ssc) error {

@@ -23,15 +23,19 @@ type MapWithStateDStream[K comparable, S, M any] struct {
 	*DStream[M]
 	op        interface{ checkpointInterval() *time.Duration }
 	snapshots func() *DStream[Pair[K, S]]
-	remembers bool // Checkpoint has it remembered, too
+	remembers bool // Checkpoint has it remembered, too: it is an UpdateStateByKey
 }
 
 // StateSnapshots is the stream of all live keys with their state after each
 // batch, in no order.
 func (s *MapWithStateDStream[K, S, M]) StateSnapshots() *DStream[Pair[K, S]] { return s.snapshots() }
 
-// defaultCheckpointSlides is the default checkpoint interval in slides.
-const defaultCheckpointSlides = 10
+// defaultCheckpointSlides is the default checkpoint interval in slides, leastCheckpoint that
+// of an UpdateStateByKey, rounded up to a whole slide: both are Spark's.
+const (
+	defaultCheckpointSlides = 10
+	leastCheckpoint         = 10 * time.Second
+)
 
 // Checkpoint is StateSpec.CheckpointInterval, said on the stream: the interval,
 // a positive multiple of the slide, of the operator's own state. Its outputs are
@@ -52,12 +56,20 @@ func (s *MapWithStateDStream[K, S, M]) Checkpoint(interval time.Duration) *MapWi
 }
 
 // CheckpointInterval is how often the operator's state is due to be written as a
-// whole, and the grain of TimeoutScan(AtCheckpoint): what was set, or ten slides.
+// whole, and the grain of TimeoutScan(AtCheckpoint): what was set, or ten slides. For an
+// UpdateStateByKey the default is Spark's for it, the least multiple of the slide that is
+// ten seconds or more.
 func (s *MapWithStateDStream[K, S, M]) CheckpointInterval() time.Duration {
-	if d := *s.op.checkpointInterval(); d > 0 {
+	slide := s.SlideDuration()
+	switch d := *s.op.checkpointInterval(); {
+	case d > 0:
 		return d
+	case !s.remembers || sabotage.On("update-ten-slides"):
+		return defaultCheckpointSlides * min(slide, math.MaxInt64/defaultCheckpointSlides)
+	case slide <= 0 || slide >= leastCheckpoint:
+		return slide
 	}
-	return defaultCheckpointSlides * min(s.SlideDuration(), math.MaxInt64/defaultCheckpointSlides)
+	return (leastCheckpoint + slide - 1) / slide * slide
 }
 
 func checkpointMultiple(interval, slide time.Duration) error {
@@ -70,7 +82,7 @@ func checkpointMultiple(interval, slide time.Duration) error {
 // MapWithState keeps state per key: the spec's function is called for every
 // record, in order, with the key's state. The stream gives what it emits: for
 // each batch first the outputs of the records, then those of the keys that timed
-// out.
+// out. Over a window it is called, and keys time out, at the window's slides alone.
 //
 // The operator's name is the spec's. Partitions that are not given are as many
 // as the context's parallelism.
@@ -81,7 +93,7 @@ func MapWithState[K comparable, V, S, M any](in Stream[Pair[K, V]], spec StateSp
 // Keyed runs f for every record (v set) and for every deadline that passed (v
 // not set): the one primitive under all stateful operators. After a deadline
 // call the key's state is removed unless the call updates it or sets a new
-// deadline. The context's parallelism is the number of partitions, unless
+// deadline. Over a window deadlines pass at the window's slides. The context's parallelism is the number of partitions, unless
 // NumPartitions is given.
 func Keyed[K comparable, V, S, M any](in Stream[Pair[K, V]], name string, f func(c *Call[S, M], k K, v Option[V]) error, opts ...OpOption) *MapWithStateDStream[K, S, M] {
 	o, faults := opOptions("Keyed", opts, false, true)

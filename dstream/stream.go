@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/rdd"
 )
 
@@ -42,9 +43,16 @@ func (d *DStream[T]) Cache() *DStream[T] {
 }
 
 // Remember keeps the stream's records for at least dur, for Slice. Default: the
-// context's (WithRemember), else one interval. It returns the stream.
+// context's (WithRemember), else one interval. The longest of several calls counts.
+// It returns the stream.
 func (d *DStream[T]) Remember(dur time.Duration) *DStream[T] {
-	d.change("Remember", func(n *node) error { n.remember = dur; return positive(dur, "the remember duration") })
+	d.change("Remember", func(n *node) error {
+		n.remember = max(n.remember, dur)
+		if sabotage.On("remember-shortens") {
+			n.remember = dur
+		}
+		return positive(dur, "the remember duration")
+	})
 	return d
 }
 
@@ -84,8 +92,8 @@ func (d *DStream[T]) change(call string, set func(*node) error) {
 	n := d.node
 	n.ssc.mu.Lock()
 	defer n.ssc.mu.Unlock()
-	if err := n.ssc.addable(); err != nil {
-		n.ssc.lateFault(caller(), "DStream."+call, err)
+	if err := n.ssc.late(); err != nil {
+		n.ssc.lateFault(caller(), "DStream."+call, fmt.Errorf("the stream %q cannot be changed any more: %w", n.label(), err))
 		return
 	}
 	if err := set(n); err != nil {

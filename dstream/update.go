@@ -14,8 +14,10 @@ import (
 // UpdateStateByKey keeps state per key: f is called once in every batch for every
 // key that has state or data, with the batch's values of the key in order (none for
 // a key without data) and the state before, and returns the state after; None
-// removes the key. The stream gives all keys with their state after each batch, in
-// the order of the keys' canonical bytes.
+// removes the key. The stream gives all keys with their state after each batch,
+// partition after partition, and within each in the order of the keys' canonical
+// bytes: with one partition that is the order of all. Over a window f is called, and
+// the stream gives something, at the window's slides alone.
 //
 // Its cost grows with the number of keys, also in a batch without data;
 // MapWithState's does not. What is written to a checkpoint grows with what f changes:

@@ -103,6 +103,36 @@ func TestUpdateIsRemembered(t *testing.T) { // CL2
 	require.ErrorIs(t, err, dstream.ErrForgotten)
 }
 
+// F5: the longest duration counts, in whichever order they were set.
+func TestRememberIsTheLongest(t *testing.T) {
+	var last, first, twice *dstream.MapWithStateDStream[string, int, kv]
+	newRig(t, sec, func(c ssc) error {
+		in := ones(c, us1Input)
+		last = dstream.UpdateStateByKey(in, total).Checkpoint(3 * sec)
+		last.Remember(2 * sec)
+		first = dstream.UpdateStateByKey(in, total)
+		first.Remember(2 * sec)
+		first.Checkpoint(3 * sec)
+		twice = dstream.UpdateStateByKey(in, total)
+		twice.Remember(6 * sec).Remember(sec)
+		for _, s := range []*dstream.MapWithStateDStream[string, int, kv]{last, first, twice} {
+			dstream.Print(s, 1)
+		}
+		return nil
+	}).start().tick(10)
+	at := func(n int) time.Time { return zero.Add(time.Duration(n) * sec) }
+	for _, s := range []*dstream.MapWithStateDStream[string, int, kv]{last, first, twice} {
+		got, err := dstream.Slice(s, at(5), at(10))
+		require.NoError(t, err)
+		require.Len(t, got, 6)
+		for _, b := range got {
+			b.RDD.Release()
+		}
+		_, err = dstream.Slice(s, at(4), at(10))
+		require.ErrorIs(t, err, dstream.ErrForgotten)
+	}
+}
+
 // updates has two of them, one with names, references and removals behind the other.
 func updates(ssc *dstream.StreamingContext) error {
 	sums := dstream.UpdateStateByKey(wordsOf(ssc), total, dstream.Name("sums"), dstream.NumPartitions(2),

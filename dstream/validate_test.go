@@ -284,6 +284,17 @@ func TestAddAfterStart(t *testing.T) {
 	require.ErrorIs(t, r.ssc.Validate(), dstream.ErrStopped)
 }
 
+// F8: so does what is set on a stream, and the error tells which call it was.
+func TestChangeAfterStart(t *testing.T) {
+	var in *dstream.DStream[int]
+	r := newRig(t, time.Second, func(c ssc) error { in = numbers(c); dstream.Print(in, 1); return nil }).start().tick(1)
+	in.Cache()
+	err := r.end()
+	require.ErrorIs(t, err, dstream.ErrStarted)
+	require.ErrorContains(t, err, `dstream.DStream.Cache: the stream "numbers" cannot be changed any more`)
+	require.NotContains(t, err.Error(), "adding inputs")
+}
+
 func TestNotes(t *testing.T) {
 	c := dstream.New(time.Second)
 	in := numbers(c)

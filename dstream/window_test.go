@@ -202,8 +202,8 @@ func TestWindowsHaveTheirParentsRemembered(t *testing.T) { // CL1
 	}
 }
 
-// An operator with state over a windowed stream has its time-outs in every batch,
-// and what they give is not lost between two slides.
+// An operator with state over a windowed stream has its time-outs at the slides, and what is made
+// of it gives them there.
 func TestStateOverAWindow(t *testing.T) {
 	r := newRig(t, sec, func(c ssc) error {
 		w := dstream.Window(ones(c, [][]string{{"a"}, {"b"}, {}, {}, {"c"}, {}}), 2*sec, 2*sec)
@@ -219,7 +219,7 @@ func TestStateOverAWindow(t *testing.T) {
 		dstream.Print(dstream.Count(w), 1, dstream.Name("count"))
 		return nil
 	}).start().tick(6)
-	require.Equal(t, [][]string{{}, {"a", "b"}, {}, {}, {"a is over", "b is over"}, {"c"}}, sorted[string](r, "o"))
+	require.Equal(t, [][]string{{"a", "b"}, {}, {"a is over", "b is over", "c"}}, sorted[string](r, "o"))
 	require.Equal(t, [][]int64{{2}, {0}, {1}}, out[int64](r, "count"))
 }
 

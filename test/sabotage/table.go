@@ -220,6 +220,7 @@ var table = []Break{
 	{Name: "keep-after-timeout", Package: "staterdd", Test: "TestUpdateRule/RU11"},
 	{Name: "no-private-copy", Package: "staterdd", Test: "TestMapsChangedInPlace"},
 	{Name: "no-touch", Package: "staterdd", Test: "TestUpdateRule/RU12"},
+	{Name: "snapshot-order", Package: "staterdd", Test: "TestSnapshotsInKeyOrder"},
 	{Name: "timeout-before-data", Package: "staterdd", Test: "TestDataBeforeTimeout"},
 	{Name: "timeout-le", Package: "staterdd", Test: "TestTimeoutsOfAQuietStream"},
 
@@ -242,4 +243,4 @@ var table = []Break{
 	{Name: "scan-by-batch-time", Package: "dstream", Test: "TestStateOverWindowsIsTheModel"},
 	{Name: "initial-too-early", Package: "dstream", Test: "TestStateOverWindowsIsTheModel"},
 	{Name: "carried-version-older", Package: "dstream", Test: "TestSnapshotBetweenSlides"},
-}
+	{Name: "remember-shortens", Package: "dstream", Test: "TestRememberIsTheLongest"},\n	{Name: "update-ten-slides", Package: "dstream", Test: "TestCheckpointIntervalOfUpdates"},\n}
