@@ -104,7 +104,9 @@ func TestCountersOverACrashAtEveryCall(t *testing.T) {
 				}
 			}
 		}
-		require.Positive(t, adopted)
+		if step == 1 { // few calls lie between the last sink's commit and the checkpoint's
+			require.Positive(t, adopted)
+		}
 		t.Log("disk", disk, "adopted", adopted)
 	}
 }
