@@ -94,6 +94,33 @@ func TestReadAheadIsBounded(t *testing.T) {
 	require.Nil(t, off.ahead)
 }
 
+// TestReadAheadOfAnotherLeader: an unclean election takes nothing that was read, and what
+// was only fetched ahead has others in its place: those are read. // report 22
+func TestReadAheadOfAnotherLeader(t *testing.T) {
+	b := newFake(t)
+	l := b.log("t", 0, many(0, 4, 10, 1000)...)
+	s := open(t, b, nil)
+	readAll(t, s, source.Limits{Records: 10})
+	s.ahead.settle()
+	require.Positive(t, s.ahead.used)
+	b.mu.Lock()
+	l.epoch, l.ends = 1, []int64{10}
+	for i, from := range []int64{10, 20, 30} {
+		var values []string
+		for n := range int64(10) {
+			values = append(values, fmt.Sprint("new", from+n))
+		}
+		l.batches[i+1] = batchtest.Values(from, values...)
+		l.batches[i+1].Leader = 1
+	}
+	b.mu.Unlock()
+	_, got := readAll(t, s, source.Limits{Records: 10})
+	require.Len(t, got, 10)
+	for i, text := range got {
+		require.Equal(t, fmt.Sprintf("0@%d=new%d", i+10, i+10), text)
+	}
+}
+
 // TestReadAheadFails: nobody hears of it.
 func TestReadAheadFails(t *testing.T) {
 	b := newFake(t)

@@ -86,16 +86,24 @@ type seen struct {
 }
 
 // sameLogs checks the logs of which the leader has changed since the last plan, or that
-// were seen by an earlier run.
+// were seen by an earlier run. What was fetched ahead under another leader is dropped: of
+// that, too, the new one may have lost something, and nobody has read it yet.
 func (s *kafkaSource) sameLogs(ctx context.Context, parts []*part, spans []span) error {
 	var all []seen
+	var led []*part
 	s.mu.Lock()
 	for i, p := range parts {
 		if p.placed && p.epoch >= 0 && (p.doubtful || spans[i].epoch != p.epoch) {
 			all = append(all, seen{p, p.next, p.epoch, spans[i].latest})
 		}
+		if p.placed && spans[i].epoch != p.epoch && !sabotage.On("ahead-of-any-leader") {
+			led = append(led, p)
+		}
 	}
 	s.mu.Unlock()
+	for _, p := range led {
+		s.ahead.forget(p)
+	}
 	return s.confirm(ctx, all)
 }
 

@@ -94,7 +94,8 @@ func (a *ahead) giveBack(p *part, c chunk, until int64) {
 	k.chunks = slices.Insert(k.chunks, 0, c)
 }
 
-// forget drops what is kept of a partition that is read no more.
+// forget drops what is kept of a partition, and what is on its way: it is read no more, or
+// has another leader.
 func (a *ahead) forget(p *part) {
 	if a == nil {
 		return
@@ -106,5 +107,8 @@ func (a *ahead) forget(p *part) {
 			a.drop(k)
 		}
 		delete(a.parts, p)
+	}
+	for _, l := range a.queue { // the broker may lead it no more
+		l.parts = slices.DeleteFunc(slices.Clone(l.parts), func(q *part) bool { return q == p })
 	}
 }

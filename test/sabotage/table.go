@@ -123,6 +123,7 @@ var table = []Break{
 
 	{Name: "absent-topic-begins-anew", Package: "kafka", Test: "TestTopicUnknownForAWhile"},
 	{Name: "ahead-anywhere", Package: "kafka", Test: "TestReadAheadIsNoPlan"},
+	{Name: "ahead-of-any-leader", Package: "kafka", Test: "TestReadAheadOfAnotherLeader"},
 	{Name: "answer-without-deadline", Package: "kafka", Test: "TestEveryRequestIsBounded"},
 	{Name: "bytes-not-capped", Package: "kafka", Test: "TestBytesAreCappedFromTheFirstBatchOn"},
 	{Name: "dead-letter-time-of-run", Package: "kafka", Test: "TestDeadLetterOfAnyRecord"},
