@@ -244,4 +244,6 @@ var table = []Break{
 	{Name: "scan-by-batch-time", Package: "dstream", Test: "TestStateOverWindowsIsTheModel"},
 	{Name: "initial-too-early", Package: "dstream", Test: "TestStateOverWindowsIsTheModel"},
 	{Name: "carried-version-older", Package: "dstream", Test: "TestSnapshotBetweenSlides"},
-	{Name: "remember-shortens", Package: "dstream", Test: "TestRememberIsTheLongest"},\n	{Name: "update-ten-slides", Package: "dstream", Test: "TestCheckpointIntervalOfUpdates"},\n}
+	{Name: "remember-shortens", Package: "dstream", Test: "TestRememberIsTheLongest"},
+	{Name: "update-ten-slides", Package: "dstream", Test: "TestCheckpointIntervalOfUpdates"},
+}
