@@ -26,7 +26,8 @@ type fakeBroker struct {
 	cluster   string          // the id that is told
 	ids       map[string]byte // of topics; with anonymous, nobody is told
 	anonymous bool
-	old       bool // speaks the oldest versions that will do
+	old       bool   // speaks the oldest versions that will do
+	metadatas uint16 // the latest version of Metadata that it speaks, 0 for 13
 	fetches   int
 	requests  int
 	conns     map[net.Conn]bool
@@ -247,6 +248,9 @@ func (b *fakeBroker) versions(a []byte) []byte {
 		most = map[uint16]uint16{1: 4, 2: 2, 3: 5, 18: 0, 23: 2}
 	} else {
 		maps.Copy(most, b.writes.keys())
+		if b.metadatas > 0 {
+			most[3] = b.metadatas
+		}
 	}
 	least := map[uint16]uint16{1: 4, 2: 1, 23: 2}
 	a = append(a, 0, 0)
@@ -262,7 +266,8 @@ func (b *fakeBroker) versions(a []byte) []byte {
 func (b *fakeBroker) metadata(a []byte, version, code int16, q *cursor) []byte {
 	be := binary.BigEndian
 	var topics []string
-	if version == 12 {
+	flexible := version >= 10
+	if flexible {
 		q.take(1)
 		n := int(q.take(1)[0]) - 1
 		if n < 0 {
@@ -282,7 +287,6 @@ func (b *fakeBroker) metadata(a []byte, version, code int16, q *cursor) []byte {
 			topics = append(topics, q.text())
 		}
 	}
-	flexible := version == 12
 	count := func(n int) {
 		if flexible {
 			a = binary.AppendUvarint(a, uint64(n+1))
@@ -368,6 +372,9 @@ func (b *fakeBroker) metadata(a []byte, version, code int16, q *cursor) []byte {
 			a = be.AppendUint32(a, 0)
 		}
 		tags()
+	}
+	if version == 10 {
+		a = be.AppendUint32(a, 0)
 	}
 	tags()
 	return a

@@ -155,6 +155,30 @@ func TestTopicMadeAgain(t *testing.T) { // report 22
 	require.ErrorAs(t, made(b).Open(t.Context(), &last), &changed)
 }
 
+// TestTopicMadeAgainOnOlderBrokers: those of Kafka 2.8 (and 3.0) tell ids in an older form
+// of Metadata; those before tell none. // report 22
+func TestTopicMadeAgainOnOlderBrokers(t *testing.T) {
+	for version, tells := range map[uint16]bool{5: false, 9: false, 10: true, 11: true, 12: true} {
+		b := newFake(t)
+		b.metadatas = version
+		b.log("t", 0, batchtest.Values(0, "a", "b"))
+		s := open(t, b, nil)
+		last, _ := readAll(t, s, source.Limits{})
+		b.remove("t")
+		b.log("t", 0, batchtest.Values(0, "c", "d", "e"))
+		again := made(b)
+		err := again.Open(t.Context(), &last)
+		require.NoError(t, again.Close())
+		if tells {
+			require.ErrorAs(t, err, new(*source.ChangedError), "version %d", version)
+			require.ErrorContains(t, err, "made again")
+		} else {
+			require.NoError(t, err)
+			require.Empty(t, last.Ranges[0].Epoch)
+		}
+	}
+}
+
 // TestTopicMadeAgainInMidBatch: a topic that was made again after the plan, however short
 // ago, and has the offsets of the plan, is found out before the batch is done. Those who
 // lead what was read are asked once, after the last range.

@@ -98,7 +98,7 @@ func understood() map[string]func(version int16) (any, error) {
 		"ApiVersions/1": is(map[int16][2]int16(nil), Error(35)),
 		"Metadata/0": func(version int16) (any, error) {
 			id := ""
-			if version == metadataFlexible {
+			if version >= metadataIDs {
 				id = strings.Repeat("0", 31) + "9"
 			}
 			return &Metadata{Brokers: map[int32]string{1: "host1:9091", 2: "host2:9092"}, Topics: topics(id)}, nil

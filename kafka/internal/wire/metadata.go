@@ -18,7 +18,7 @@ type Metadata struct {
 // Topic is one topic of a Metadata, or why there is none.
 type Topic struct {
 	Name string
-	ID   string // hexadecimal; "" from brokers before Kafka 3.0
+	ID   string // hexadecimal; "" from brokers before Kafka 2.8
 	Err  error  // an Error, or nil
 	// Internal: it is one of the broker's own.
 	Internal bool
@@ -33,26 +33,28 @@ type Partition struct {
 	Err    error // an Error, or nil
 }
 
-// The two forms of the request that are spoken: the newer one tells topic ids.
+// The forms of the request that are spoken: the oldest one, and those that tell topic ids,
+// of which the first asks for rights on the cluster, too.
 const (
-	metadataPlain    = 5
-	metadataFlexible = 12
+	metadataPlain  = 5
+	metadataIDs    = 10
+	metadataLatest = 12
 )
 
 // Metadata asks for topics, nil means all. None is created.
 func (c *Conn) Metadata(ctx context.Context, topics []string) (*Metadata, error) {
-	version, err := c.version(keyMetadata, metadataPlain, metadataFlexible, "Metadata")
+	version, err := c.version(keyMetadata, metadataPlain, metadataLatest, "Metadata")
 	if err != nil {
 		return nil, err
 	}
-	if version < metadataFlexible {
+	if version < metadataIDs {
 		version = metadataPlain
 	}
-	flexible := version == metadataFlexible
+	flexible, rights := version >= metadataIDs, version == metadataIDs
 	b := c.begin(keyMetadata, version, flexible)
 	switch {
 	case flexible && topics == nil:
-		b = append(b, 0, 0, 0, 0) // as below
+		b = append(b, 0) // the rest is as below
 	case flexible:
 		b = binary.AppendUvarint(b, uint64(len(topics)+1))
 		for _, t := range topics {
@@ -61,7 +63,6 @@ func (c *Conn) Metadata(ctx context.Context, topics []string) (*Metadata, error)
 			b = append(b, t...)
 			b = append(b, 0)
 		}
-		b = append(b, 0, 0, 0) // create none, tell no rights, no tags
 	case topics == nil:
 		b = append(b, 0xff, 0xff, 0xff, 0xff, 0)
 	default:
@@ -71,6 +72,12 @@ func (c *Conn) Metadata(ctx context.Context, topics []string) (*Metadata, error)
 		}
 		b = append(b, 0)
 	}
+	if flexible {
+		b = append(b, make([]byte, 3)...) // create none, tell no rights, no tags
+	}
+	if rights {
+		b = append(b, 0)
+	}
 	answer, err := c.call(ctx, b, smallAnswer)
 	if err != nil {
 		return nil, err
@@ -78,7 +85,7 @@ func (c *Conn) Metadata(ctx context.Context, topics []string) (*Metadata, error)
 	r := &reader{b: answer}
 	m := &Metadata{Brokers: map[int32]string{}}
 	if flexible {
-		m.flexible(r)
+		m.flexible(r, rights)
 	} else {
 		m.plain(r)
 	}
@@ -109,7 +116,7 @@ func (m *Metadata) plain(r *reader) {
 	}
 }
 
-func (m *Metadata) flexible(r *reader) {
+func (m *Metadata) flexible(r *reader, rights bool) {
 	r.tags() // of the header
 	r.i32()  // throttle
 	for n := r.compactCount(11); n > 0; n-- {
@@ -137,6 +144,9 @@ func (m *Metadata) flexible(r *reader) {
 		r.i32() // rights
 		r.tags()
 		m.Topics = append(m.Topics, t)
+	}
+	if rights {
+		r.i32()
 	}
 	r.tags()
 }

@@ -161,7 +161,7 @@ func speaking(t *testing.T, metadata int16, bodies ...[]byte) *Conn {
 
 func TestGoodAnswers(t *testing.T) {
 	m12, m5, offsets, fetch := answers()
-	for version, body := range map[int16][]byte{13: m12, 5: m5, 11: m5} {
+	for version, body := range map[int16][]byte{13: m12, 5: m5, 9: m5} {
 		m, err := speaking(t, version, body).Metadata(t.Context(), []string{"t"})
 		require.NoError(t, err)
 		require.Equal(t, map[int32]string{1: "h:9092"}, m.Brokers)
