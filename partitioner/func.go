@@ -19,8 +19,10 @@ type custom[K comparable] struct {
 	f    func(K) int
 }
 
+// Partitions is the number of partitions.
 func (p *custom[K]) Partitions() int { return p.n }
 
+// Partition is what the function gives.
 func (p *custom[K]) Partition(key K) int {
 	if p.f == nil {
 		return 0
@@ -28,11 +30,13 @@ func (p *custom[K]) Partition(key K) int {
 	return p.f(key)
 }
 
+// Equal goes by name and number: functions cannot be compared.
 func (p *custom[K]) Equal(other Partitioner[K]) bool {
 	o, ok := other.(*custom[K])
 	return ok && o.name == p.name && o.n == p.n
 }
 
+// String is the partitioner's name and number, as checkpoints store it.
 func (p *custom[K]) String() string { return fmt.Sprintf("func %q(%d)", p.name, p.n) }
 
 func (p *custom[K]) check() error {

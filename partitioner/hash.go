@@ -27,12 +27,16 @@ type hash[K comparable] struct {
 	err  error
 }
 
+// Partitions is the number of partitions.
 func (p *hash[K]) Partitions() int { return p.n }
 
+// Partition is that of the key's stable hash.
 func (p *hash[K]) Partition(key K) int { return p.PartitionHash(p.hash(key)) }
 
+// Hash is the key's stable hash.
 func (p *hash[K]) Hash(key K) uint64 { return p.hash(key) }
 
+// HashFunc is Hash as a function, for loops.
 func (p *hash[K]) HashFunc() func(K) uint64 { return p.hash }
 
 // PartitionHash scales the high 32 bits to n: no division, and the low bits
@@ -41,11 +45,13 @@ func (p *hash[K]) PartitionHash(h uint64) int {
 	return int((h >> 32) * uint64(max(p.n, 0)) >> 32)
 }
 
+// Equal is true of every Hash with as many partitions.
 func (p *hash[K]) Equal(other Partitioner[K]) bool {
 	o, ok := other.(*hash[K])
 	return ok && o.n == p.n
 }
 
+// String is the partitioner's name and number, as checkpoints store it.
 func (p *hash[K]) String() string { return fmt.Sprintf("hash(%d)", p.n) }
 
 func (p *hash[K]) check() error { return p.err }

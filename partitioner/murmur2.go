@@ -14,8 +14,10 @@ func Murmur2(n int) Partitioner[string] { return murmur{n} }
 
 type murmur struct{ n int }
 
+// Partitions is the number of partitions.
 func (p murmur) Partitions() int { return p.n }
 
+// Partition is the one that Kafka's default partitioner gives the key's bytes.
 func (p murmur) Partition(key string) int {
 	if p.n < 1 {
 		return 0
@@ -24,11 +26,13 @@ func (p murmur) Partition(key string) int {
 	return int(murmur2(b)&0x7fffffff) % p.n
 }
 
+// Equal is true of every Murmur2 with as many partitions.
 func (p murmur) Equal(other Partitioner[string]) bool {
 	o, ok := other.(murmur)
 	return ok && o == p
 }
 
+// String is the partitioner's name and number, as checkpoints store it.
 func (p murmur) String() string { return fmt.Sprintf("murmur2(%d)", p.n) }
 
 // murmur2 is the 32-bit MurmurHash2 with the seed of Kafka's Java client.
