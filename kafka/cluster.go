@@ -94,6 +94,12 @@ func (k *cluster) dropIdle(addr string) {
 	delete(k.idle, addr)
 }
 
+func (k *cluster) isClosed() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.closed
+}
+
 func (k *cluster) close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

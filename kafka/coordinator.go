@@ -92,7 +92,7 @@ func fenced(err error) bool {
 	}
 	switch code {
 	case wire.InvalidProducerEpoch, wire.ProducerFenced, wire.InvalidProducerMapping, wire.InvalidTxnState,
-		wire.UnknownProducerID, wire.OutOfOrderSequence, wire.TransactionAbortable:
+		wire.UnknownProducerID, wire.OutOfOrderSequence, wire.DuplicateSequence, wire.TransactionAbortable:
 		return true
 	}
 	return false

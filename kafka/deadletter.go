@@ -15,8 +15,8 @@ import (
 // decimal digits. Of a letter without a record there are those that are known.
 const (
 	HeaderTopic     = "statemill.topic"      // where the record is from
-	HeaderPartition = "statemill.partition"  //
-	HeaderOffset    = "statemill.offset"     //
+	HeaderPartition = "statemill.partition"  // its partition there
+	HeaderOffset    = "statemill.offset"     // and its offset in that
 	HeaderTimestamp = "statemill.timestamp"  // the record's own time, RFC 3339 in UTC
 	HeaderBatchTime = "statemill.batch-time" // of the batch that could not process it, RFC 3339 in UTC
 	HeaderOperator  = "statemill.operator"   // whose function failed

@@ -17,13 +17,19 @@ type fakeWrites struct {
 	written   map[TopicPartition][]string // "key=value", of what is committed
 	last      map[[2]any]int32            // the last sequence, by producer id and partition
 	members   bool                        // groups have some
-	ids       int64
+	anybody   bool                        // gets the next epoch
+	old       bool                        // the broker is too old for sinks
+	// refuse is asked for each batch before it is stored, and again when it is: a code
+	// for its answer.
+	refuse func(tp TopicPartition, stored bool) int16
+	ids    int64
 }
 
 // fakeProducer is one producer, with what its open transaction holds.
 type fakeProducer struct {
 	id      int64
 	epoch   int16
+	last    int16 // the epoch that was followed by this one at the producer's own wish, or -1
 	pending map[TopicPartition][]string
 	added   map[TopicPartition]bool
 	offsets map[string]map[TopicPartition]groupOffset
@@ -46,6 +52,9 @@ func (p *fakeProducer) clear() {
 
 // keys are the requests that are taken, with the greatest version of each.
 func (w *fakeWrites) keys() map[uint16]uint16 {
+	if w.old { // as Kafka 2.4
+		return map[uint16]uint16{0: 8, 8: 5, 9: 6, 10: 2, 16: 2, 22: 2, 24: 2, 25: 2, 26: 2, 28: 2}
+	}
 	return map[uint16]uint16{0: 8, 8: 5, 9: 7, 10: 2, 16: 2, 22: 3, 24: 2, 25: 2, 26: 2, 28: 2}
 }
 
@@ -90,6 +99,7 @@ func (w *fakeWrites) answer(a []byte, key, version, code int16, q *cursor, at *n
 		}
 		if code == 0 {
 			p.epoch++
+			p.last = -1
 			p.clear() // what was open is aborted
 		}
 		a = be.AppendUint16(a, uint16(code))
@@ -149,10 +159,13 @@ func (w *fakeWrites) nextEpoch(a []byte, code int16, q *cursor) []byte {
 	case code != 0:
 	case p == nil || p.id != id:
 		code = 49
-	case epoch == p.epoch-1: // asked again
+	case w.anybody:
+		p.epoch++
+	case epoch == p.last: // asked again
 	case epoch != p.epoch:
 		code = 90
 	default:
+		p.last = p.epoch
 		p.epoch++
 		p.clear()
 	}
@@ -186,22 +199,34 @@ func (w *fakeWrites) put(group string, offsets map[TopicPartition]groupOffset) {
 func (w *fakeWrites) produce(a []byte, code int16, q *cursor) []byte {
 	be := binary.BigEndian
 	txn := q.text()
-	q.take(6 + 4)
-	tp := TopicPartition{Topic: q.text()}
-	q.i32()
-	tp.Partition = q.i32()
-	data := q.take(int(q.i32()))
-	if code == 0 {
-		code = w.store(txn, tp, data)
+	q.take(6)
+	topics := q.i32()
+	a = be.AppendUint32(a, uint32(topics))
+	for ; topics > 0; topics-- {
+		tp := TopicPartition{Topic: q.text()}
+		parts := q.i32()
+		a = be.AppendUint16(a, uint16(len(tp.Topic)))
+		a = append(a, tp.Topic...)
+		a = be.AppendUint32(a, uint32(parts))
+		for ; parts > 0; parts-- {
+			tp.Partition = q.i32()
+			data := q.take(int(q.i32()))
+			own := code
+			if own == 0 && w.refuse != nil {
+				own = w.refuse(tp, false)
+			}
+			if own == 0 {
+				own = w.store(txn, tp, data)
+			}
+			if own == 0 && w.refuse != nil {
+				own = w.refuse(tp, true)
+			}
+			a = be.AppendUint32(a, uint32(tp.Partition))
+			a = be.AppendUint16(a, uint16(own))
+			a = append(a, make([]byte, 24+4)...)
+			a = append(a, 0xff, 0xff)
+		}
 	}
-	a = be.AppendUint32(a, 1)
-	a = be.AppendUint16(a, uint16(len(tp.Topic)))
-	a = append(a, tp.Topic...)
-	a = be.AppendUint32(a, 1)
-	a = be.AppendUint32(a, uint32(tp.Partition))
-	a = be.AppendUint16(a, uint16(code))
-	a = append(a, make([]byte, 24+4)...)
-	a = append(a, 0xff, 0xff)
 	return append(a, 0, 0, 0, 0)
 }
 

@@ -1,23 +1,37 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"sync"
+	"slices"
 
 	"github.com/statemill/statemill/internal/sabotage"
-	"github.com/statemill/statemill/kafka/internal/batch"
 	"github.com/statemill/statemill/kafka/internal/wire"
 )
 
+// gate is a lock that is not waited for longer than a context lasts.
+type gate chan struct{}
+
+func newGate() gate { return make(gate, 1) }
+
+func (g gate) enter(ctx context.Context) error {
+	select {
+	case g <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (g gate) leave() { <-g }
+
 // lane is the lock under which the batches of one partition follow one another.
-func (p *Producer) lane(at wire.TopicPartition) *sync.Mutex {
+func (p *Producer) lane(at wire.TopicPartition) gate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.lanes[at]
 	if l == nil {
-		l = &sync.Mutex{}
+		l = newGate()
 		p.lanes[at] = l
 	}
 	return l
@@ -27,73 +41,68 @@ func (p *Producer) lane(at wire.TopicPartition) *sync.Mutex {
 // of the try before.
 const identities = 3
 
-// send sends a batch and waits until it is safe.
-func (p *Producer) send(ctx context.Context, at wire.TopicPartition, to *produced) error {
-	b := &to.b
-	l := p.lane(at)
-	l.Lock()
-	defer l.Unlock()
+// send sends the batches of partitions and waits until they are safe.
+func (p *Producer) send(ctx context.Context, list ...*outgoing) error {
+	// Everybody takes lanes in one order, so that nobody waits in a circle.
+	slices.SortFunc(list, func(a, b *outgoing) int {
+		return cmp.Or(cmp.Compare(a.at.Topic, b.at.Topic), cmp.Compare(a.at.Partition, b.at.Partition))
+	})
+	for _, o := range list {
+		l := p.lane(o.at)
+		if err := l.enter(ctx); err != nil {
+			return err
+		}
+		defer l.leave()
+	}
 	for left := identities - 1; ; left-- {
 		id, err := p.identity(ctx)
 		if err != nil {
 			return err
 		}
-		id.mu.Lock()
-		first := id.next[at]
-		id.mu.Unlock()
-		data, err := b.Append(nil, batch.Producer{ID: id.ID, Epoch: id.Epoch, Sequence: first}, p.cfg.codec)
-		if err != nil {
-			return &permanent{fmt.Errorf("%v: compress: %w", p, err)}
-		}
-		err = p.produce(ctx, at, to, data)
-		if err == nil {
-			id.mu.Lock()
-			if !sabotage.On("kafka-sequence-stands") {
-				id.next[at] = nextSequence(first, b.Len())
-			}
-			id.mu.Unlock()
-			b.Reset()
+		failed := p.sendAs(ctx, id, list)
+		if failed == nil {
 			return nil
 		}
-		p.giveUp(id) // it may be there, or come yet: the sequence is not known
-		if !fenced(err) || left == 0 || ctx.Err() != nil {
-			return err
+		p.giveUp(id) // they may be there, or come yet: the sequences are not known
+		if !fenced(failed.o.err) || left == 0 || ctx.Err() != nil {
+			return failed.wrap(p)
 		}
 	}
 }
 
-// produce sends the bytes of a batch until the leader has it.
-func (p *Producer) produce(ctx context.Context, at wire.TopicPartition, to *produced, data []byte) error {
-	r := p.cluster.retrier()
-	for {
-		err := errNoLeader
-		if addr := p.cluster.leader(TopicPartition(at)); addr != "" {
-			err = p.cluster.with(ctx, addr, func(c *wire.Conn) error {
-				return c.Produce(ctx, "", at, data, p.cfg.requestTimeout)
-			})
+// sendAs sends those that are not safe yet.
+func (p *Producer) sendAs(ctx context.Context, id *identity, list []*outgoing) *failure {
+	var now []*outgoing
+	id.mu.Lock()
+	for _, o := range list {
+		if o.to.b.Len() > 0 {
+			o.first, o.asked = id.next[o.at], false
+			now = append(now, o)
 		}
-		switch {
-		case err == nil, errors.Is(err, wire.DuplicateSequence): // an earlier answer was lost
-			return nil
-		case errors.Is(err, wire.UnknownTopic):
-			p.countAnew(at.Topic) // by the next call
-		}
-		if large := tooLargeFor(err, at, to, p.cfg.batchBytes); large != nil {
-			err = large
-		}
-		if fenced(err) || !r.again(ctx, err) {
-			return r.wrap(err, "%v: write %d bytes to %v", p, len(data), TopicPartition(at))
-		}
-		_, _ = p.cluster.about(ctx, []string{at.Topic}) // the leader may have moved
 	}
+	id.mu.Unlock()
+	d := &delivery{p.cluster, &p.cfg, "", id.ProducerID, p.countAnew} // by the next call
+	return d.all(ctx, now, func(o *outgoing) {
+		id.mu.Lock()
+		if !sabotage.On("kafka-sequence-stands") {
+			id.next[o.at] = nextSequence(o.first, o.to.b.Len())
+		}
+		id.mu.Unlock()
+		o.to.b.Reset()
+	})
 }
 
 // identity gives the one in use, or a new one.
 func (p *Producer) identity(ctx context.Context) (*identity, error) {
+	if err := p.asking.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer p.asking.leave()
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.id != nil {
-		return p.id, nil
+	id := p.id
+	p.mu.Unlock()
+	if id != nil {
+		return id, nil
 	}
 	r := p.cluster.retrier()
 	for {
@@ -105,8 +114,11 @@ func (p *Producer) identity(ctx context.Context) (*identity, error) {
 				return err
 			})
 			if err == nil {
-				p.id = &identity{ProducerID: got, next: map[wire.TopicPartition]int32{}}
-				return p.id, nil
+				id := &identity{ProducerID: got, next: map[wire.TopicPartition]int32{}}
+				p.mu.Lock()
+				p.id = id
+				p.mu.Unlock()
+				return id, nil
 			}
 			errs = append(errs, err)
 			if ctx.Err() != nil {

@@ -25,7 +25,8 @@ import (
 // Partitions that a topic gets are written to within a minute; keys may then lie in
 // others than before.
 //
-// Its methods may be called from any goroutine. It has no goroutines of its own.
+// Its methods may be called from any goroutine. It has no goroutines of its own but while
+// one of them runs.
 type Producer struct {
 	cfg     sinkConfig
 	cluster *cluster // nil: the options have faults
@@ -33,7 +34,8 @@ type Producer struct {
 	mu     sync.Mutex
 	id     *identity          // nil: not known, or given up
 	counts map[string]counted // partitions of topics
-	lanes  map[wire.TopicPartition]*sync.Mutex
+	lanes  map[wire.TopicPartition]gate
+	asking gate // for an id
 }
 
 // identity is an idempotent producer's, with the next sequence of each partition. It
@@ -49,7 +51,7 @@ type identity struct {
 // AtLeastOnce of it, and else by its first messages. TransactionTimeout is not used.
 func NewProducer(opts ...SinkOption) *Producer {
 	c := newSinkConfig(opts)
-	p := &Producer{cfg: c, counts: map[string]counted{}, lanes: map[wire.TopicPartition]*sync.Mutex{}}
+	p := &Producer{cfg: c, counts: map[string]counted{}, lanes: map[wire.TopicPartition]gate{}, asking: newGate()}
 	p.cluster = newCluster(&p.cfg.config)
 	return p
 }
@@ -64,7 +66,7 @@ func (p *Producer) Validate() error {
 	return nil
 }
 
-// Close closes the connections. The producer is of no use afterwards.
+// Close closes the connections. What is written afterwards is an error.
 func (p *Producer) Close() error {
 	p.cluster.close()
 	return nil
@@ -165,6 +167,9 @@ func (p *Producer) begin(ctx context.Context, topic string) (*writing, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
+	if p.cluster.isClosed() {
+		return nil, &permanent{fmt.Errorf("%v: write to topic %q: the producer is closed", p, topic)}
+	}
 	n, err := p.partitions(ctx, topic)
 	if err != nil {
 		return nil, err
@@ -246,7 +251,7 @@ func (w *writing) add(ctx context.Context, part, row int, m Message) error {
 		return &permanent{fmt.Errorf("%v: the message's time %v is before 1970, which Kafka cannot store", w.p, m.Time)}
 	}
 	if to.b.Len() > 0 && to.b.Size()+m.takes() > w.p.cfg.batchBytes {
-		if err := w.p.send(ctx, at, to); err != nil {
+		if err := w.p.send(ctx, &outgoing{at: at, to: to}); err != nil {
 			return err
 		}
 	}
@@ -257,16 +262,16 @@ func (w *writing) add(ctx context.Context, part, row int, m Message) error {
 	return nil
 }
 
-// flush sends what is left.
+// flush sends what is left, to all partitions at once.
 func (w *writing) flush(ctx context.Context) error {
+	var left []*outgoing
 	for _, at := range w.order {
-		to := w.parts[at]
-		if to.b.Len() == 0 {
-			continue
-		}
-		if err := w.p.send(ctx, at, to); err != nil {
-			return err
+		if to := w.parts[at]; to.b.Len() > 0 {
+			left = append(left, &outgoing{at: at, to: to})
 		}
 	}
-	return nil
+	if len(left) == 0 {
+		return nil
+	}
+	return w.p.send(ctx, left...)
 }

@@ -42,7 +42,7 @@ type sinkConfig struct {
 // it up; default 1 min, from 1 s on, at most the broker's
 // transaction.max.timeout.ms (15 min by default). Readers of committed records
 // wait behind the open transaction of a dead process for so long, unless its
-// successor starts before.
+// successor starts before. If three transactions in a row last longer, the run ends.
 func TransactionTimeout(d time.Duration) SinkOption {
 	return sinkOption(func(c *sinkConfig) {
 		if d < time.Second || d > 1<<31*time.Millisecond {
@@ -114,6 +114,7 @@ type Sink struct {
 	have       uint64           // the epoch that the sink has, as far as this run knows
 	broken     bool             // what became of a transaction is not known: fence again
 	doubt      bool             // a request of this epoch may still arrive
+	overdue    int              // transactions in a row that lasted too long
 	addrs      map[int8]string  // coordinators, by kind
 	counts     map[string]int32 // partitions of the topics
 	countedAt  time.Time        // zero: not, or they are in doubt
@@ -244,9 +245,15 @@ func (s *Sink) Fence(ctx context.Context, f sink.Fence) error {
 	}
 	id := unitID(f.Root, s.name)
 	err := s.coordinated(ctx, wire.TransactionCoordinator, id, "fence", func(c *wire.Conn) error {
+		if err := c.Transactions(); err != nil { // before anything of others ends
+			return err
+		}
 		p, err := c.InitProducerID(ctx, id, s.cfg.txnTimeout)
 		if err == nil {
 			s.txn = wire.Txn{ID: id, ProducerID: p}
+		}
+		if errors.Is(err, wire.InvalidTxnTimeout) {
+			err = &permanent{fmt.Errorf("TransactionTimeout is %v, which is more than the broker's transaction.max.timeout.ms: lower the one or raise the other: %w", s.cfg.txnTimeout, err)}
 		}
 		return err
 	})

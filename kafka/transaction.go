@@ -1,11 +1,14 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/statemill/statemill/internal/clock"
 	"github.com/statemill/statemill/internal/sabotage"
@@ -21,10 +24,14 @@ type transaction struct {
 	epoch      uint64
 	generation int
 
+	joining  sync.Mutex
+	joined   int        // how many of order are part of the transaction; joining's
 	mu       sync.Mutex // protects what follows
 	parts    map[wire.TopicPartition]*produced
 	order    []wire.TopicPartition
 	opened   bool         // the coordinator may know of it
+	began    time.Time    // when; protected, as overdue is, by the sink's lock
+	overdue  bool         // it was found to have lasted too long
 	offsets  bool         // the group is part of it
 	memory   *sink.Memory // that Commit was called with
 	remember bool         // it is written
@@ -35,7 +42,6 @@ type transaction struct {
 // produced is what goes to one partition.
 type produced struct {
 	mu    sync.Mutex
-	added bool // to the transaction
 	b     batch.Builder
 	first origin // of the batch
 }
@@ -76,7 +82,7 @@ func (x *transaction) Write(ctx context.Context, p sink.Part, rows sink.Rows) er
 		if m.Key != nil {
 			at.Partition = int32(place.Partition(view(m.Key)))
 		}
-		return x.add(ctx, at, m, p.Index, i-1)
+		return x.explain(x.add(ctx, at, m, p.Index, i-1))
 	})
 }
 
@@ -102,7 +108,7 @@ func (x *transaction) add(ctx context.Context, at wire.TopicPartition, m Message
 		t = clock.System().Now().UnixMilli()
 	}
 	if p.b.Len() > 0 && p.b.Size()+m.takes() > x.s.cfg.batchBytes {
-		if err := x.send(ctx, at, p); err != nil {
+		if err := x.send(ctx, at); err != nil {
 			return err
 		}
 	}
@@ -113,77 +119,77 @@ func (x *transaction) add(ctx context.Context, at wire.TopicPartition, m Message
 	return nil
 }
 
-// send sends a partition's batch and waits until it is safe. p.mu is held.
-func (x *transaction) send(ctx context.Context, at wire.TopicPartition, p *produced) error {
+// open notes that the coordinator may know of the transaction from now on.
+func (x *transaction) open() {
+	x.mu.Lock()
+	x.opened = true
+	x.mu.Unlock()
+	x.s.mu.Lock()
+	defer x.s.mu.Unlock()
+	if x.began.IsZero() {
+		x.began = x.s.cfg.clock.Now()
+	}
+}
+
+// join makes all partitions that have messages part of the transaction, in one request.
+func (x *transaction) join(ctx context.Context) error {
+	x.joining.Lock()
+	defer x.joining.Unlock()
+	x.mu.Lock()
+	more := slices.Clone(x.order[x.joined:])
+	x.mu.Unlock()
+	if len(more) == 0 {
+		return nil
+	}
+	x.open()
+	doing := fmt.Sprintf("begin to write to %v", TopicPartition(more[0]))
+	if len(more) > 1 {
+		doing += fmt.Sprintf(" and %d more partitions", len(more)-1)
+	}
+	slices.SortFunc(more, func(a, b wire.TopicPartition) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+	})
+	err := x.s.changes(ctx, wire.TransactionCoordinator, doing, func(c *wire.Conn) error {
+		return c.AddPartitionsToTxn(ctx, x.s.txn, more)
+	})
+	if err == nil {
+		x.joined += len(more)
+	}
+	return err
+}
+
+// send sends the batches of partitions, whose locks are held, and waits until they are
+// safe.
+func (x *transaction) send(ctx context.Context, parts ...wire.TopicPartition) error {
 	s := x.s
 	if err := x.alive(); err != nil {
 		return err
 	}
-	if !p.added {
-		x.mu.Lock()
-		x.opened = true
-		x.mu.Unlock()
-		err := s.changes(ctx, wire.TransactionCoordinator, fmt.Sprintf("begin to write to %v", TopicPartition(at)), func(c *wire.Conn) error {
-			return c.AddPartitionsToTxn(ctx, s.txn, []wire.TopicPartition{at})
-		})
-		if err != nil {
-			return err
-		}
-		p.added = true
-	}
-	s.mu.Lock()
-	first := s.sequence[at]
-	s.mu.Unlock()
-	data, err := p.b.Append(nil, batch.Producer{ID: s.txn.ProducerID.ID, Epoch: s.txn.Epoch, Sequence: first, Transactional: true}, s.cfg.codec)
-	if err != nil {
-		return fmt.Errorf("%v: compress: %w", s, err)
-	}
-	if err := x.produce(ctx, at, p, data); err != nil {
+	if err := x.join(ctx); err != nil {
 		return err
 	}
+	var list []*outgoing
 	s.mu.Lock()
-	s.sequence[at] = nextSequence(first, p.b.Len())
-	s.mu.Unlock()
-	p.b.Reset()
-	return nil
-}
-
-// nextSequence counts on; after the greatest number comes 0.
-func nextSequence(first int32, n int) int32 {
-	return int32((int64(first) + int64(n)) & (1<<31 - 1))
-}
-
-// produce writes one batch, again and again with the same sequence until the
-// leader has it.
-func (x *transaction) produce(ctx context.Context, at wire.TopicPartition, p *produced, data []byte) error {
-	s := x.s
-	r := s.cluster.retrier()
-	doing := func() string { return fmt.Sprintf("%v: write %d bytes to %v", s, len(data), TopicPartition(at)) }
-	for {
-		err := errNoLeader
-		if addr := s.cluster.leader(TopicPartition(at)); addr != "" {
-			err = s.cluster.with(ctx, addr, func(c *wire.Conn) error {
-				return c.Produce(ctx, s.txn.ID, at, data, s.cfg.requestTimeout)
-			})
-		}
-		switch {
-		case err == nil, errors.Is(err, wire.DuplicateSequence): // an earlier answer was lost
-			return nil
-		case fenced(err):
-			s.lost()
-			return fmt.Errorf("%s: %w: %w", doing(), sink.ErrFenced, err)
-		case errors.Is(err, wire.UnknownTopic):
-			s.countAnew() // by the next transaction
-		}
-		if large := tooLargeFor(err, at, p, s.cfg.batchBytes); large != nil {
-			return r.wrap(large, "%s", doing())
-		}
-		if !r.again(ctx, err) {
-			s.lost() // it may be there, or come yet: the sequence is not known
-			return r.wrap(err, "%s", doing())
-		}
-		_, _ = s.cluster.metadata(ctx) // the leader may have moved
+	for _, at := range parts {
+		list = append(list, &outgoing{at: at, to: x.part(at), first: s.sequence[at]})
 	}
+	s.mu.Unlock()
+	d := &delivery{s.cluster, &s.cfg, s.txn.ID, s.txn.ProducerID, func(string) { s.countAnew() }} // by the next transaction
+	failed := d.all(ctx, list, func(o *outgoing) {
+		s.mu.Lock()
+		s.sequence[o.at] = nextSequence(o.first, o.to.b.Len())
+		s.mu.Unlock()
+		o.to.b.Reset()
+	})
+	switch {
+	case failed == nil:
+		return nil
+	case fenced(failed.o.err):
+		s.lost()
+		return fmt.Errorf("%w: %w", sink.ErrFenced, failed.wrap(s))
+	}
+	s.lost() // they may be there, or come yet: the sequences are not known
+	return failed.wrap(s)
 }
 
 // lost notes that what became of a transaction is not known: only another fence
@@ -204,6 +210,10 @@ func (s *Sink) isLost() bool {
 // again, and a commit of which the answer was lost is asked for once more, which
 // Kafka answers with yes.
 func (x *transaction) Commit(ctx context.Context, m sink.Memory) error {
+	return x.explain(x.commit(ctx, m))
+}
+
+func (x *transaction) commit(ctx context.Context, m sink.Memory) error {
 	s := x.s
 	switch {
 	case x.over:
@@ -222,17 +232,8 @@ func (x *transaction) Commit(ctx context.Context, m sink.Memory) error {
 		return err
 	}
 	x.memory = &m
-	for _, at := range x.order {
-		p := x.parts[at]
-		p.mu.Lock()
-		var err error
-		if p.b.Len() > 0 {
-			err = x.send(ctx, at, p)
-		}
-		p.mu.Unlock()
-		if err != nil {
-			return err
-		}
+	if err := x.flush(ctx); err != nil {
+		return err
 	}
 	if err := x.remembers(ctx, m); err != nil {
 		return err
@@ -245,14 +246,34 @@ func (x *transaction) Commit(ctx context.Context, m sink.Memory) error {
 		return err
 	}
 	x.over, s.have = true, m.Epoch
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.overdue = 0
 	return nil
+}
+
+// flush sends what is left in the batches of all partitions.
+func (x *transaction) flush(ctx context.Context) error {
+	var left []wire.TopicPartition
+	for _, at := range x.order {
+		p := x.parts[at]
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.b.Len() > 0 {
+			left = append(left, at)
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return x.send(ctx, left...)
 }
 
 // remembers makes the memory part of the transaction.
 func (x *transaction) remembers(ctx context.Context, m sink.Memory) error {
 	s := x.s
 	if !x.offsets {
-		x.opened = true
+		x.open()
 		err := s.changes(ctx, wire.TransactionCoordinator, "begin to write the memory", func(c *wire.Conn) error {
 			return c.AddOffsetsToTxn(ctx, s.txn, s.txn.ID)
 		})

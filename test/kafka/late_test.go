@@ -3,6 +3,7 @@ package kafkatest
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,11 +37,14 @@ func TestLateRequests(t *testing.T) {
 		for name, late := range lateKinds {
 			r.Run(name, func(t *testing.T) {
 				t.Parallel() // it waits for timeouts
-				at := 0
-				for ; newRig(t, r.addr, r.real).arrivesLate(late, at); at++ {
+				at, step := 0, 1
+				if r.real && os.Getenv("STATEMILL_SOAK") == "" {
+					step = 4 // each costs more than a second
+				}
+				for ; newRig(t, r.addr, r.real).arrivesLate(late, at); at += step {
 				}
 				require.Greater(t, at, 5, "it was never late")
-				t.Log("late at", at, "moments")
+				t.Log("late at up to", at, "moments")
 			})
 		}
 	})

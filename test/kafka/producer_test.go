@@ -81,8 +81,8 @@ func TestProducerLosesAnswers(t *testing.T) {
 			in := &vfs.Faults{}
 			in.Fail(vfs.Rule{K: at, After: at%2 == 0})
 			p := r.producer(kafka.Dialer(&kafkago.Dialer{DialFunc: injectedDial(in)}), kafka.ProduceBatchBytes(1<<10))
-			for i := range 3 {
-				require.NoError(r, p.Write(r.ctx, topic, numbered(50*i, 50*i+50)...), "call %d", at)
+			for i := range 6 {
+				require.NoError(r, p.Write(r.ctx, topic, numbered(25*i, 25*i+25)...), "call %d", at)
 			}
 			var got []int
 			for _, x := range r.read(topic) {

@@ -13,6 +13,7 @@ type Error int16
 // The codes that a caller must tell apart.
 const (
 	OffsetOutOfRange       Error = 1
+	CorruptMessage         Error = 2
 	UnknownTopic           Error = 3
 	LeaderNotAvailable     Error = 5
 	NotLeader              Error = 6
@@ -28,9 +29,11 @@ const (
 	InvalidProducerEpoch   Error = 47
 	InvalidTxnState        Error = 48
 	InvalidProducerMapping Error = 49
+	InvalidTxnTimeout      Error = 50
 	ConcurrentTransactions Error = 51
 	UnknownProducerID      Error = 59
 	GroupNotFound          Error = 69
+	OffsetNotAvailable     Error = 77
 	UnstableOffset         Error = 88
 	ProducerFenced         Error = 90
 	UnknownTopicID         Error = 100
@@ -40,6 +43,12 @@ const (
 func (e Error) Error() string {
 	if e == -1 {
 		return "[-1] unknown server error: see the broker's log"
+	}
+	switch e { // kafka-go has no words for these
+	case OffsetNotAvailable:
+		return "[77] Offset Not Available: the leader does not know yet how far its log is committed"
+	case TransactionAbortable:
+		return "[120] Transaction Abortable: the transaction has to be aborted before the producer can go on"
 	}
 	return kafkago.Error(e).Error()
 }

@@ -175,11 +175,34 @@ func (c *Conn) Broken() bool { return c.broken }
 // Close closes the connection.
 func (c *Conn) Close() error { return c.owner.Close() }
 
+// VersionError is a broker that speaks no version of a request that is spoken here.
+type VersionError struct {
+	Addr, Request string
+	Broker, Own   [2]int16
+	Since         string // the first Kafka that does
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("broker %s speaks versions %d to %d of %s, Statemill %d to %d: a broker of Kafka %s or later is needed",
+		e.Addr, e.Broker[0], e.Broker[1], e.Request, e.Own[0], e.Own[1], e.Since)
+}
+
+// Permanent says that trying again does not help.
+func (e *VersionError) Permanent() bool { return true }
+
+// since is the first Kafka that speaks a version of a request.
+func since(key, version int16) string {
+	if key == keyOffsetFetch || key == keyInitProducerID && version >= nextEpoch {
+		return "2.5"
+	}
+	return "1.0"
+}
+
 // version picks the greatest version that both sides speak.
 func (c *Conn) version(key, least, most int16, name string) (int16, error) {
 	v, ok := c.versions[key]
 	if !ok || v[0] > most || v[1] < least {
-		return 0, fmt.Errorf("broker %s speaks versions %d to %d of %s, Statemill %d to %d: a broker of Kafka 1.0 or later is needed", c.addr, v[0], v[1], name, least, most)
+		return 0, &VersionError{c.addr, name, v, [2]int16{least, most}, since(key, least)}
 	}
 	return min(v[1], most), nil
 }

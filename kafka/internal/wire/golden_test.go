@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -34,10 +35,12 @@ func calls() map[string]call {
 			return c.OffsetCommit(ctx, "g", []GroupOffset{{three[0], 50, "m"}, {three[1], 51, "m"}, {three[2], 57, "m"}})
 		})},
 		"Produce": {keyProduce, fail(func(ctx context.Context, c *Conn) error {
-			return c.Produce(ctx, "x", TopicPartition{"t", 3}, []byte("batch"), 5*time.Second)
+			faults, err := c.Produce(ctx, "x", []Batch{{TopicPartition{"t", 3}, []byte("batch")}}, 5*time.Second)
+			return errors.Join(append(faults, err)...)
 		})},
 		"ProducePlain": {keyProduce, fail(func(ctx context.Context, c *Conn) error {
-			return c.Produce(ctx, "", TopicPartition{"t", 3}, []byte("batch"), 5*time.Second)
+			faults, err := c.Produce(ctx, "", []Batch{{TopicPartition{"t", 3}, []byte("batch")}}, 5*time.Second)
+			return errors.Join(append(faults, err)...)
 		})},
 		"FindCoordinator": {keyFindCoordinator, func(ctx context.Context, c *Conn) (any, error) {
 			return c.FindCoordinator(ctx, TransactionCoordinator, "x")

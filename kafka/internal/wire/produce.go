@@ -1,18 +1,37 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
+	"slices"
 	"time"
 )
 
-// Produce writes one record batch to a partition of which this broker is the
-// leader, and waits until it is on all replicas in sync. txn is the transactional
-// id, "" for none. The error may be an Error.
-func (c *Conn) Produce(ctx context.Context, txn string, p TopicPartition, batch []byte, timeout time.Duration) error {
+// Batch is one record batch for a partition.
+type Batch struct {
+	TopicPartition
+	Bytes []byte
+}
+
+// Produce writes one record batch to each of some partitions of which this broker is the
+// leader, and waits until they are on all replicas in sync. txn is the transactional id,
+// "" for none. faults has an Error or nil for each batch.
+func (c *Conn) Produce(ctx context.Context, txn string, batches []Batch, timeout time.Duration) (faults []error, err error) {
 	version, err := c.version(keyProduce, 3, 8, "Produce")
 	if err != nil {
-		return err
+		return nil, err
+	}
+	order := make([]int, len(batches)) // those of one topic together
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(batches[i].Topic, batches[j].Topic) })
+	partitions := make([]TopicPartition, len(batches))
+	index := make(map[TopicPartition]int, len(batches))
+	for k, i := range order {
+		partitions[k] = batches[i].TopicPartition
+		index[partitions[k]] = i
 	}
 	be := binary.BigEndian
 	b := c.begin(keyProduce, version, false)
@@ -23,18 +42,16 @@ func (c *Conn) Produce(ctx context.Context, txn string, p TopicPartition, batch 
 	}
 	b = be.AppendUint16(b, 1<<16-1) // all in sync
 	b = be.AppendUint32(b, uint32(timeout/time.Millisecond))
-	b = be.AppendUint32(b, 1)
-	b = appendText(b, p.Topic)
-	b = be.AppendUint32(b, 1)
-	b = be.AppendUint32(b, uint32(p.Partition))
-	b = be.AppendUint32(b, uint32(len(batch)))
-	answer, err := c.call(ctx, append(b, batch...), smallAnswer)
+	b = appendTopics(b, partitions, func(b []byte, k int) []byte {
+		data := batches[order[k]].Bytes
+		return append(be.AppendUint32(b, uint32(len(data))), data...)
+	})
+	answer, err := c.call(ctx, b, smallAnswer)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r := &reader{b: answer}
-	var fault error
-	found := false
+	faults = make([]error, len(batches))
 	for n := r.count(6); n > 0; n-- {
 		topic := r.text()
 		for k := r.count(22); k > 0; k-- {
@@ -51,13 +68,15 @@ func (c *Conn) Produce(ctx context.Context, txn string, p TopicPartition, batch 
 				}
 				r.text()
 			}
-			if topic == p.Topic && number == p.Partition {
-				found, fault = true, code(e)
+			at := TopicPartition{topic, number}
+			if i, ok := index[at]; ok {
+				faults[i] = code(e)
+				delete(index, at)
 			}
 		}
 	}
-	if r.bad || !found {
-		return c.cut("Produce")
+	if r.bad || len(index) > 0 {
+		return nil, c.cut("Produce")
 	}
-	return fault
+	return faults, nil
 }

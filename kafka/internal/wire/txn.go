@@ -83,11 +83,25 @@ func (c *Conn) InitProducerID(ctx context.Context, txn string, timeout time.Dura
 	return c.producerID(&reader{b: answer}, false)
 }
 
+const (
+	nextEpoch     = 3 // of InitProducerId
+	stableOffsets = 7 // of OffsetFetch
+)
+
+// Transactions says whether the broker speaks all that exactly-once sinks need.
+func (c *Conn) Transactions() error {
+	if _, err := c.version(keyOffsetFetch, stableOffsets, stableOffsets, "OffsetFetch"); err != nil {
+		return err
+	}
+	_, err := c.version(keyInitProducerID, nextEpoch, nextEpoch, "InitProducerId")
+	return err
+}
+
 // NextEpoch gives the producer of t, if it is still the one of its transactional id, the
 // next epoch: what it has asked for with the one before is refused from then on, also
 // what has yet to arrive. Anybody else is fenced (Kafka 2.5 and later).
 func (c *Conn) NextEpoch(ctx context.Context, t Txn, timeout time.Duration) (ProducerID, error) {
-	const version = 3
+	const version = nextEpoch
 	if _, err := c.version(keyInitProducerID, version, version, "InitProducerId"); err != nil {
 		return ProducerID{}, err
 	}
@@ -314,7 +328,7 @@ func (c *Conn) partitionFault(r *reader, what string) (fault error) {
 // the group has; but of a partition that has none yet, it does not notice then
 // that one is on its way.
 func (c *Conn) StableOffsets(ctx context.Context, group string, partitions []TopicPartition) ([]GroupOffset, error) {
-	const version = 7
+	const version = stableOffsets
 	if _, err := c.version(keyOffsetFetch, version, version, "OffsetFetch"); err != nil {
 		return nil, err
 	}
