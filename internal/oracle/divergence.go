@@ -55,6 +55,17 @@ func nullBatchRows(c *Case, batch int) (rows []Row, ok bool) {
 	}
 }
 
+// keepsInitial says that Spark keeps the initial state of an updateStateByKey for a
+// later batch: the first ones have no RDD, and it gives nothing in them. By the rule
+// above they are empty batches, in which the function is called for the initial keys,
+// so that later outputs may differ too. replayUpdates works out both.
+func keepsInitial(c *Case) bool {
+	return c.Op == "updateStateByKey" && c.Config.InitialState != nil && at(c.Batches, 0).Null
+}
+
+// leavesOut says that Spark's slice leaves a batch out: it has no RDD.
+func leavesOut(c *Case, batch int) bool { return at(c.Batches, batch).Null }
+
 // stopsAtFailure: Spark goes on and fails every later batch (it computes the
 // lost state again, and fails again); Statemill stops with the error at the
 // failing batch, and the state of the batch before it is the newest readable

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -70,9 +71,80 @@ func replayUpdates[S any](t testing.TB, c *Case, f func([]int64, dstream.Option[
 			}
 		}))
 	}
+	if keepsInitial(c) {
+		compareAll(t, c, updated(t, c, true, f), show) // that the recorded case is this
+		c = withOutputs(t, c, updated(t, c, false, f), show)
+	}
 	replayStopping(t, c, pair[int64], func(in pairs) dstream.Stream[dstream.Pair[string, S]] {
 		return dstream.UpdateStateByKey(in, f, opts...)
 	}, show)
+}
+
+// updated works out what a case's function gives, batch by batch; initialKept: as Spark does
+// where the first batches have no RDD.
+func updated[S any](t testing.TB, c *Case, initialKept bool, f func([]int64, dstream.Option[S]) dstream.Option[S]) (outputs [][]dstream.Pair[string, S]) {
+	t.Helper()
+	state := map[string]S{}
+	for _, row := range c.Config.InitialState {
+		p, err := pair[S](row)
+		if err != nil {
+			t.Fatalf("initial state: %v", err)
+		}
+		state[p.Key] = p.Value
+	}
+	for i := range c.BatchCount() {
+		if initialKept = initialKept && at(c.Batches, i).Null; initialKept {
+			outputs = append(outputs, []dstream.Pair[string, S]{})
+			continue
+		}
+		values := map[string][]int64{}
+		for k := range state {
+			values[k] = nil
+		}
+		for _, row := range at(c.Batches, i).List {
+			p, err := pair[int64](row)
+			if err != nil {
+				t.Fatalf("batch %d: %v", i+1, err)
+			}
+			values[p.Key] = append(values[p.Key], p.Value)
+		}
+		batch := []dstream.Pair[string, S]{}
+		for k, v := range values {
+			old := dstream.None[S]()
+			if s, ok := state[k]; ok {
+				old = dstream.Some(s)
+			}
+			s, ok := f(v, old).Get()
+			if !ok {
+				delete(state, k)
+				continue
+			}
+			state[k] = s
+			batch = append(batch, dstream.KV(k, s))
+		}
+		outputs = append(outputs, batch)
+	}
+	return outputs
+}
+
+// withOutputs is the case with other recorded outputs.
+func withOutputs[U any](t testing.TB, c *Case, outputs [][]U, show func(U) any) *Case {
+	t.Helper()
+	all := [][]any{}
+	for _, batch := range outputs {
+		rows := []any{}
+		for _, v := range batch {
+			rows = append(rows, show(v))
+		}
+		all = append(all, rows)
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := *c
+	other.Outputs = text
+	return &other
 }
 
 // replayStopping replays a case in one run, and where it was stopped, in its lives too.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/statemill/statemill/dstream"
 )
 
 func TestCanon(t *testing.T) {
@@ -188,4 +190,32 @@ func TestLives(t *testing.T) {
 	c.Config.StopAfterBatches = []int{2, 3}
 	c.Config.RepartitionAfterBatch = [][2]int{{3, 7}}
 	assert.Equal(t, []life{{0, 2, 2}, {2, 3, 2}, {3, 5, 7}}, livesOf(c, 5))
+}
+
+// The initial state of an update whose first batches have no RDD, and slices over such batches: what Spark records of
+// them, and cases that do not follow.
+func TestNullBatches(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"sum":   `"op":"updateStateByKey","config":{"batchIntervalMs":1000,"function":"sum","initialState":[["k0",2]]},"batches":[null,[["k0",1]]],"outputs":[null,[["k0",3]]]`,
+		"list":  `"op":"updateStateByKey","config":{"batchIntervalMs":1000,"function":"list","initialState":[["k0","x"]]},"batches":[null,null,[["k0",1],["k1",2]],null],"outputs":[null,null,[["k0","x[1]"],["k1","[2]"]],[["k0","x[1][]"],["k1","[2][]"]]]`,
+		"drop":  `"op":"updateStateByKey","config":{"batchIntervalMs":1000,"function":"drop","initialState":[["k0",-2]]},"batches":[null,[["k0",3]]],"outputs":[null,[["k0",1]]]`,
+		"stop":  `"op":"updateStateByKey","config":{"batchIntervalMs":1000,"function":"list","initialState":[["k0","x"]],"stopAfterBatches":[1]},"batches":[null,[["k0",1]]],"outputs":[null,[["k0","x[1]"]]]`,
+		"slice": `"op":"slice","config":{"batchIntervalMs":1000},"batches":[[["a",1]],null,[["b",1]]],"outputs":[{"fromMs":1000,"toMs":3000,"rdds":[[["a",1]],[["b",1]]]}]`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name+".json"), []byte(`{"name":"`+name+`",`+text+`}`), 0o600))
+	}
+	cases, err := Load(dir)
+	require.NoError(t, err)
+	require.Len(t, cases, 5)
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) { Replay(t, c) })
+	}
+
+	c := &Case{Op: "updateStateByKey", Config: Config{InitialState: []Row{Row(`["k0",2]`)}}, Batches: []Rows{{Null: true}, {List: []Row{Row(`["k0",1]`)}}}}
+	require.True(t, keepsInitial(c))
+	require.Equal(t, [][]dstream.Pair[string, int64]{{}, {dstream.KV("k0", int64(3))}}, updated(t, c, true, sumUp))
+	require.Equal(t, [][]dstream.Pair[string, int64]{{dstream.KV("k0", int64(2))}, {dstream.KV("k0", int64(3))}}, updated(t, c, false, sumUp))
+	c.Batches[0].Null = false
+	require.False(t, keepsInitial(c))
 }
