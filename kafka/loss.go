@@ -126,14 +126,18 @@ func (s *kafkaSource) lose(p *part, from, to int64) {
 	if sabotage.On("loss-not-counted") {
 		return
 	}
-	s.count("lost_records", to-from)
+	if !s.countLost(p, from, to) {
+		return // it was told
+	}
 	s.notice("topic %q partition %d: offsets %d to %d are gone before they were read: %d records are lost, reading goes on at %d", p.Topic, p.Partition, from, to-1, to-from, to)
 }
 
 // loseTopic is lose for what went with its topic: what has that name now has other offsets.
 func (s *kafkaSource) loseTopic(p *part, from, to int64) {
-	s.count("lost_records", to-from)
-	s.notice("topic %q partition %d: offsets %d to %d went with the topic, which was deleted, or made again, before they were read: %d records are lost; what has its name now, or gets it, is read from its first offset", p.Topic, p.Partition, from, to-1, to-from)
+	if !s.countLost(p, from, to) {
+		return
+	}
+	s.notice("topic %q partition %d: offsets %d to %d went with the topic, which was deleted, or made again, before they were read: %d records are lost; what has its name now, or gets it, is read from its first offset, or behind these if it is the same topic", p.Topic, p.Partition, from, to-1, to-from)
 }
 
 // goneInBatch is a topic that went while a batch was reading it. The batch's plan is

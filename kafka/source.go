@@ -64,6 +64,8 @@ type part struct {
 	told     bool      // that it is stalled
 	held     held      // before open transactions
 
+	losses []lostSpan // that were counted, disjoint, not before done
+
 	size    float64 // bytes per record, 0 while unknown
 	wire    float64 // bytes per offset as they are sent, 0 while unknown
 	trusted int64   // a range of so many offsets may be judged by size

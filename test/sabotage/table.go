@@ -135,6 +135,7 @@ var table = []Break{
 	{Name: "kafka-sequence-stands", Package: "test/kafka", Test: "TestProducer/embedded"},
 	{Name: "leader-epoch-any-later", Package: "kafka", Test: "TestLeaderThatHasWrittenNothing"},
 	{Name: "leader-epoch-believed", Package: "kafka", Test: "TestTopicWithoutIDMadeAgain"},
+	{Name: "loss-counted-with-each-read", Package: "kafka", Test: "TestLossIsCountedOnce"},
 	{Name: "loss-not-counted", Package: "kafka", Test: "TestContinueOnLoss"},
 	{Name: "mirror-goes-back", Package: "test/kafka", Test: "TestGroupNeverGoesBack/embedded"},
 	{Name: "mirror-of-any-root", Package: "kafka", Test: "TestMirrorNamesItsRoot"},
