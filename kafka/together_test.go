@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// wide is a topic of many partitions, each with n batches of 10 records.
-func wide(t *testing.T, partitions, n int) *fakeBroker {
+// manyParts is a topic of many partitions, each with n batches of 10 records.
+func manyParts(t *testing.T, partitions, n int) *fakeBroker {
 	b := newFake(t)
 	for i := range int32(partitions) {
 		b.log("t", i, many(0, n, 10, 10)...)
@@ -31,7 +31,7 @@ func (b *fakeBroker) fetched() (n int) {
 // each, however many tasks there are: the first reads find them under way. // report 29
 func TestRangesComeTogether(t *testing.T) {
 	const partitions = 128
-	b := wide(t, partitions, 3)
+	b := manyParts(t, partitions, 3)
 	s := open(t, b, nil)
 	for range 3 {
 		p, err := s.Plan(t.Context(), source.Limits{Records: partitions}) // so few are not sampled
@@ -50,7 +50,7 @@ func TestRangesComeTogether(t *testing.T) {
 // TestSamplesComeTogether: neither does what a plan must know of the records' sizes.
 func TestSamplesComeTogether(t *testing.T) {
 	const partitions = 64
-	b := wide(t, partitions, 100)
+	b := manyParts(t, partitions, 100)
 	s := open(t, b, nil, ReadAhead(0))
 	for i := range 4 {
 		p, err := s.Plan(t.Context(), source.Limits{Records: 20 * partitions, Epoch: uint64(i)})
