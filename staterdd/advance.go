@@ -23,7 +23,7 @@ func (op *Operator[K, V, S, M]) Advance(prev *MapWithStateRDD[K, S, M], data *rd
 		return nil, nil, fmt.Errorf("operator %s epoch %d: %w", op.name, batch.Epoch, err)
 	}
 	next := newRDD[K, S, M](op.name, op.keyed(), op.partitioner, batch)
-	next.outputs, next.exec, next.quiet = op.outputs, op.exec, op.quiet
+	next.outputs, next.exec = op.outputs, op.exec
 	for i, l := range prev.lines {
 		if l.newest != prev.records[i].StateMap {
 			l = &lineage[K, S]{newest: prev.records[i].StateMap} // a fork
@@ -96,7 +96,6 @@ func (op *Operator[K, V, S, M]) run(t *rdd.Task, prev, next *MapWithStateRDD[K, 
 		return err
 	}
 	defer p.end()
-	p.quiet = next.quiet
 	began := op.now()
 	if err := p.beforeData(); err != nil {
 		return err

@@ -39,7 +39,6 @@ type MapWithStateRDD[K comparable, S, M any] struct {
 	batch       Batch
 	time        int64
 	first       bool // made from given state, not by a batch
-	quiet       bool // an update operator gives no outputs
 	lines       []*lineage[K, S]
 	records     []Record[K, S, M]
 	done        []atomic.Bool

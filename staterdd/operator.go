@@ -53,7 +53,6 @@ type Operator[K comparable, V, S, M any] struct {
 	checkKeys   bool // some keys are not keys at all: NaN
 	clone       func(S) (S, error)
 	touched     bool
-	quiet       bool // see Quiet
 	equality    equality[S]
 	initial     func(yield func(K, S) bool)
 	timeout     int64 // 0: none

@@ -43,7 +43,6 @@ type Partition[K comparable, V, S, M any] struct {
 	emitted []M // outputs of a block of keyed calls
 
 	update updating[K, V] // scratch of an update operator
-	quiet  bool
 
 	before, inserted, calls int64 // for Stats
 	metered                 int64 // calls when the meter was told last

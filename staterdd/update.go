@@ -133,6 +133,7 @@ func (p *Partition[K, V, S, M]) afterData() error {
 		if err := p.guarded(func() error { return p.updateBlock(base, n) }); err != nil {
 			return err
 		}
+		p.settle() // what stops the task now is not about a record
 		base += n
 		if err := p.measure(); err != nil {
 			return err
@@ -229,9 +230,6 @@ func (p *Partition[K, V, S, M]) callUpdate(k K, values []V, s S, exists bool) (n
 // the keys.
 func (p *Partition[K, V, S, M]) sweep() error {
 	calls := !p.op.touched && !sabotage.On("idle-keys-not-called")
-	if !calls && p.quiet {
-		return nil
-	}
 	p.at = func(int) { p.task.Origin = rdd.Origin{} } // these calls come from no record
 	n := 0
 	err := p.inOrder(func(slot uint32, k K, s S) error {
@@ -251,7 +249,7 @@ func (p *Partition[K, V, S, M]) sweep() error {
 				return err
 			}
 		}
-		if live && !p.quiet {
+		if live {
 			p.out.push(p.op.fn.pair(k, s))
 		}
 		return nil
@@ -282,7 +280,3 @@ func (p *Partition[K, V, S, M]) sweepOne(slot uint32, k K, s S) (after S, live b
 	p.calls++
 	return next, live, nil
 }
-
-// Quiet has the versions that are advanced to from now on made without outputs, which are not
-// wanted in every batch, or with them. It is for operators of an update function; driver only.
-func (op *Operator[K, V, S, M]) Quiet(on bool) { op.quiet = on }

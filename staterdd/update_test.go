@@ -258,20 +258,15 @@ func startFloat(t *testing.T, spec Spec[float64, int, int, rdd.Pair[float64, int
 	return start(t, spec, Options{Parallelism: 1}, 0)
 }
 
-// A quiet version has the same state and no outputs.
-func TestQuiet(t *testing.T) {
-	for _, touched := range []bool{false, true} {
-		spec := totals(func(string, []int) {})
-		if touched {
-			spec = spec.OnlyWithData()
-		}
-		d := start(t, spec, Options{Parallelism: 2}, 0)
-		d.op.Quiet(true)
-		require.Empty(t, d.batch(1, kv("b", 1), kv("a", 2)))
-		require.Len(t, snapshotOf(t, d.cur), 2)
-		d.op.Quiet(false)
-		require.Len(t, d.batch(2), 2)
-	}
+// A task that is cancelled between two blocks says so: no call is at fault.
+func TestUpdateCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	d := start(t, totals(func(string, []int) { cancel() }), Options{Parallelism: 1}, 0)
+	_, stage, err := d.op.Advance(d.cur, d.shuffle([]rdd.Pair[string, int]{kv("a", 1), kv("b", 2)}), Batch{Epoch: 1, Time: at(1)})
+	require.NoError(t, err)
+	err = rdd.Materialize(ctx, d.exec, stage)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotContains(t, err.Error(), "panic")
 }
 
 func TestUpdateAlone(t *testing.T) {
