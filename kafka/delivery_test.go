@@ -24,8 +24,8 @@ func (b *fakeBroker) asked() (counts map[int16]int) {
 	return counts
 }
 
-// wide is a topic with so many partitions.
-func wide(b *fakeBroker, topic string, partitions int32) {
+// partitionsOf makes a topic with so many partitions.
+func partitionsOf(b *fakeBroker, topic string, partitions int32) {
 	for p := range partitions {
 		b.log(topic, p)
 	}
@@ -35,9 +35,9 @@ func wide(b *fakeBroker, topic string, partitions int32) {
 // round trips as to one, and so does a producer's call.
 func TestOneRequestForAllPartitions(t *testing.T) {
 	b, s := sinkOf(t)
-	wide(b, "out", 64)
+	partitionsOf(b, "out", 64)
 	s.Topic("in")
-	wide(b, "in", 64)
+	partitionsOf(b, "in", 64)
 	fence(t, s, "root")
 	counts := b.asked()
 	tx, err := s.Begin(t.Context(), 1)
@@ -84,8 +84,8 @@ func TestSequencesUnderPartialFailures(t *testing.T) {
 			t.Parallel() // it waits between tries
 			random := rand.New(rand.NewSource(seed))
 			b, s := sinkOf(t, RetryFor(time.Minute), ProduceBatchBytes(1<<10))
-			wide(b, "out", 5)
-			wide(b, "in", 3)
+			partitionsOf(b, "out", 5)
+			partitionsOf(b, "in", 3)
 			s.Topic("in")
 			fence(t, s, "root")
 			p := NewProducer(Brokers(b.addr()), RetryFor(time.Minute), ProduceBatchBytes(1<<10))

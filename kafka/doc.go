@@ -54,7 +54,9 @@
 //	}))
 //
 // Readers of committed records see all of an epoch or nothing of it, and each
-// epoch once, whatever crashes.
+// epoch once, whatever crashes, and whatever arrives late: after a request that nobody
+// answered, nothing is written before Kafka refuses what may still come of it. An epoch goes
+// out to all brokers at once, in as few requests as it fits into (1 MiB in each).
 //
 // [DeadLetters] is a door of a Sink for records that could not be processed, with
 // their origin and the error in headers: dstream.DeadLetters delivers them with the
