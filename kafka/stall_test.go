@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"net"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,11 +18,16 @@ import (
 // and nobody is told.
 type halfOpen struct {
 	net.Conn
-	dead *atomic.Bool
+	dead  *atomic.Bool
+	asked chan bool // something was lost
 }
 
 func (c halfOpen) Write(b []byte) (int, error) {
 	if c.dead.Load() {
+		select {
+		case c.asked <- true:
+		default:
+		}
 		return len(b), nil
 	}
 	return c.Conn.Write(b)
@@ -29,17 +35,17 @@ func (c halfOpen) Write(b []byte) (int, error) {
 
 // two are brokers of one cluster: t is led by the first, u by the second, the connections
 // to which can be made half-open.
-func two(t *testing.T) (first, second *fakeBroker, dead *atomic.Bool, through SourceOption) {
-	first, second, dead = newFake(t), newFake(t), new(atomic.Bool)
+func two(t *testing.T) (first, second *fakeBroker, dead *atomic.Bool, asked chan bool, through SourceOption) {
+	first, second, dead, asked = newFake(t), newFake(t), new(atomic.Bool), make(chan bool, 1)
 	first.log("t", 0, batchtest.Values(0, "a"))
 	second.log("u", 0, batchtest.Values(0, "x"))
 	first.mu.Lock()
 	first.peers, first.ids["u"] = []*fakeBroker{second}, 1
 	first.mu.Unlock()
-	return first, second, dead, Dialer(&kafkago.Dialer{DialFunc: func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return first, second, dead, asked, Dialer(&kafkago.Dialer{DialFunc: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 		if err == nil && addr == second.addr() {
-			c = halfOpen{c, dead}
+			c = halfOpen{c, dead, asked}
 		}
 		return c, err
 	}})
@@ -49,7 +55,7 @@ func two(t *testing.T) (first, second *fakeBroker, dead *atomic.Bool, through So
 // read begins. Its partition is named within 15 s, with it; the other one, of which the
 // end is known all the time, does not wait. // report 38
 func TestSilentLeaderOfSome(t *testing.T) {
-	first, second, dead, through := two(t)
+	first, second, dead, asked, through := two(t)
 	m, mon, told := manual(), &Monitor{}, make(chan source.Notice, 10)
 	s := open(t, first, nil, Topics("u"), at(m), Watch(mon), through, RequestTimeout(time.Hour), RetryFor(time.Hour),
 		OnNotice(func(n source.Notice) { told <- n }))
@@ -63,8 +69,10 @@ func TestSilentLeaderOfSome(t *testing.T) {
 	defer cancel()
 	planned := make(chan error)
 	go func() { _, err := s.Plan(ctx, source.Limits{}); planned <- err }()
-	for r := s.Report().Partitions; r[1].Waiting == 0 || r[0].Waiting != 0; r = s.Report().Partitions {
-		m.Advance(1)
+	<-asked
+	m.Advance(1)
+	for s.Report().Partitions[0].Waiting != 0 { // until the first one has answered
+		runtime.Gosched()
 	}
 	var n source.Notice
 	waited := time.Duration(0)
@@ -113,7 +121,7 @@ func TestSilentLeaderOfSome(t *testing.T) {
 // TestBrokerThatRefuses: the partitions of the others have their answer from each try,
 // however soon one of them fails. // report 38
 func TestBrokerThatRefuses(t *testing.T) {
-	first, second, _, through := two(t)
+	first, second, _, _, through := two(t)
 	m, mon := manual(), &Monitor{}
 	s := open(t, first, nil, Topics("u"), at(m), Watch(mon), through, RetryFor(0))
 	readAll(t, s, source.Limits{})
