@@ -131,7 +131,7 @@ func (a *ahead) planned(moves []move, take []int64) {
 // there are none. a.mu is held, as in what follows.
 func (a *ahead) order(p *part, from, bytes int64) {
 	addr := a.s.cluster.leader(p.TopicPartition)
-	if addr == "" || a.ctx.Err() != nil {
+	if addr == "" || a.ctx.Err() != nil || len(a.s.cfg.passed[p.TopicPartition]) > 0 {
 		return
 	}
 	k := a.parts[p]

@@ -34,6 +34,9 @@
 // broker knows a topic any more may pass, too, and is tried for some seconds; only another
 // id says that it was made again.
 //
+// A record batch that cannot be read (damaged, too large) ends the job, with the option
+// that goes on without it in the error: [PassOver] leaves out what it names, counted and told.
+//
 // A transaction that nobody ends holds readers of committed records up, though the log
 // goes on: where a log really ends, and for how long readers have stood before that, is in
 // reports and progress, and what stands for too long is a notice and a warning that names

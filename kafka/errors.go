@@ -55,7 +55,7 @@ type RecordError struct {
 }
 
 func (e *RecordError) Error() string {
-	return fmt.Sprintf("topic %q partition %d offset %d: %v", e.Topic, e.Partition, e.Offset, e.Err)
+	return fmt.Sprintf("topic %q partition %d offset %d: %v: %s", e.Topic, e.Partition, e.Offset, e.Err, e.passing())
 }
 
 // Unwrap gives the cause.

@@ -125,6 +125,9 @@ func (b *fakeBroker) fetchPart(a []byte, version, code int16, x asked, most int,
 			continue
 		}
 		next := x.Append(nil)
+		if at, bad := l.damaged[x.Base]; bad {
+			next[at] ^= 1
+		}
 		if len(data)+len(next) > most {
 			if len(data) > 0 {
 				data = append(data, next[:max(0, most-len(data))]...) // brokers cut

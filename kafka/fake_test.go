@@ -46,7 +46,8 @@ type fakeBroker struct {
 type fakeLog struct {
 	start, end, stable int64
 	batches            []batchtest.Batch
-	raw                []byte // in the place of batches
+	raw                []byte        // in the place of batches
+	damaged            map[int64]int // a byte of the batch with that base
 	aborted            [][2]int64
 	epoch              int32   // the leader's
 	ends               []int64 // of the epochs before, from 0 on

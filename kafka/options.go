@@ -60,7 +60,8 @@ type config struct {
 	start
 	dirty  bool // read_uncommitted
 	toEnd  bool
-	onLoss bool // go on
+	onLoss bool                          // go on
+	passed map[TopicPartition][]lostSpan // to leave out, in order
 	group  string
 
 	maxBatchBytes  int64

@@ -17,9 +17,12 @@ func (s *kafkaSource) Read(ctx context.Context, r source.Range, emit func(offset
 	if err != nil || r.From == r.Until {
 		return s.without(ctx, p, r, err)
 	}
-	x := &reading{s: s, p: p, until: r.Until, next: r.From, epoch: epochOf(r.Mark), emit: emit, d: s.decoders.Get()}
+	x := &reading{s: s, p: p, until: r.Until, end: r.Until, next: r.From, epoch: epochOf(r.Mark), emit: emit, d: s.decoders.Get()}
 	defer s.release(x.d)
 	for x.next < r.Until {
+		if x.pass() {
+			break
+		}
 		if err := x.step(ctx); err != nil {
 			if x.records > 0 { // what came is of another topic, or of the one that is gone: all of it or nothing
 				return s.inBatch(err)
@@ -94,7 +97,8 @@ type reading struct {
 	s     *kafkaSource
 	p     *part
 	next  int64 // offset to ask for
-	until int64
+	until int64 // the range's end, or before it what is to be passed over
+	end   int64 // the range's
 	epoch int32 // the leader's when the range was planned, -1 if it is not known
 	emit  func(offset int64, v Record) error
 	d     *decoder
@@ -110,7 +114,11 @@ type reading struct {
 // step is one fetch and what came with it.
 func (x *reading) step(ctx context.Context) error {
 	x.s.waits(x.p)
-	a, kept := x.s.ahead.take(ctx, x.p, x.next)
+	a, kept := chunk{}, false
+	bounded := len(x.s.cfg.passed[x.p.TopicPartition]) > 0
+	if !bounded { // what is fetched ahead is not cut where it is passed over
+		a, kept = x.s.ahead.take(ctx, x.p, x.next)
+	}
 	if kept {
 		x.s.got(x.p)
 	} else {
@@ -137,6 +145,12 @@ func (x *reading) step(ctx context.Context) error {
 	if !kept {
 		data = batch.Trim(data, x.until)
 	}
+	if bounded && x.until < x.end {
+		if data = batch.Before(data, x.until); len(data) == 0 {
+			x.next = x.until // a hole
+			return nil
+		}
+	}
 	d.Reset(data, x.next, !x.s.cfg.dirty, a.aborted, int(x.s.cfg.maxBatchBytes))
 	if err := x.deliver(); err != nil {
 		return err
@@ -162,10 +176,10 @@ func (x *reading) step(ctx context.Context) error {
 // sameLog looks for batches that were written after the range was planned: a leader that
 // has lost what was there may have others in its place.
 func (x *reading) sameLog(ctx context.Context, batches []byte) error {
-	if x.epoch < 0 || batch.Leader(batches, x.until) <= x.epoch {
+	if x.epoch < 0 || batch.Leader(batches, x.end) <= x.epoch {
 		return nil
 	}
-	err := x.s.confirm(ctx, []seen{{x.p, x.until, x.epoch, -1}})
+	err := x.s.confirm(ctx, []seen{{x.p, x.end, x.epoch, -1}})
 	x.epoch = -1 // it has said yes
 	return err
 }
@@ -275,5 +289,5 @@ func (p *part) recordError(err error) error {
 
 func (p *part) tooLarge(offset, size, limit int64) error {
 	return &RecordError{Topic: p.Topic, Partition: p.Partition, Offset: offset,
-		Err: fmt.Errorf("%w: it takes %d bytes, the limit is %d: raise MaxBatchBytes, or start behind it", ErrTooLarge, size, limit)}
+		Err: fmt.Errorf("%w: it takes %d bytes, the limit is %d: raise MaxBatchBytes", ErrTooLarge, size, limit)}
 }

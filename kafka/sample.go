@@ -92,6 +92,9 @@ func (s *kafkaSource) samples(ctx context.Context, places []place, learned func(
 	last := map[string]int{} // index and bytes of a broker's last group
 	bytes := map[string]int{}
 	for _, x := range places {
+		if to, _ := s.cfg.passes(x.p.TopicPartition, x.offset, math.MaxInt64); to > x.offset {
+			continue
+		}
 		addr := s.cluster.leader(x.p.TopicPartition)
 		at, has := last[addr]
 		twice := has && slices.ContainsFunc(groups[at], func(y place) bool { return y.p == x.p }) // an answer has a partition once
@@ -170,6 +173,9 @@ func (s *kafkaSource) sampleGroup(ctx context.Context, group []place, took func(
 func (s *kafkaSource) measure(p *part, offset int64, a wire.FetchAnswer) (size float64, n int64, err error) {
 	d := s.decoders.Get()
 	defer s.release(d)
+	if _, limit := s.cfg.passes(p.TopicPartition, offset, math.MaxInt64); limit < math.MaxInt64 {
+		a.Batches = batch.Before(a.Batches, limit)
+	}
 	d.batch.Reset(a.Batches, offset, !s.cfg.dirty, a.Aborted, int(s.cfg.maxBatchBytes))
 	var r batch.Record
 	for {

@@ -170,7 +170,7 @@ func (d *Decoder) batch() (bool, error) {
 		be := binary.BigEndian
 		d.base = int64(be.Uint64(b))
 		if magic := b[atMagic]; magic < 2 {
-			return false, d.fail(ErrOldFormat, "it has format v%d (magic %d), Statemill reads v2: copy the topic with a client of Kafka 0.11 or later, or start behind it", magic, magic)
+			return false, d.fail(ErrOldFormat, "it has format v%d (magic %d), Statemill reads v2: copy the topic with a client of Kafka 0.11 or later", magic, magic)
 		} else if magic > 2 {
 			return false, d.fail(ErrCorrupt, "magic byte %d", magic)
 		}
@@ -278,6 +278,27 @@ func From(data []byte, offset int64) []byte {
 		}
 	})
 	return data[begin:]
+}
+
+// Before cuts off what begins at an offset or later, whole or not, damaged or not. It trusts
+// the headers before that.
+func Before(data []byte, offset int64) []byte {
+	be := binary.BigEndian
+	for at := 0; len(data)-at >= atLength; {
+		b := data[at:]
+		if int64(be.Uint64(b)) >= offset {
+			return data[:at]
+		}
+		if len(b) < headerSize || b[atMagic] != 2 {
+			break
+		}
+		size := int64(int32(be.Uint32(b[atLength:]))) + lengthFrom
+		if size < headerSize || size > int64(len(b)) {
+			break
+		}
+		at += int(size)
+	}
+	return data
 }
 
 // Span tells the bytes of the whole batches in an answer and the offsets that they

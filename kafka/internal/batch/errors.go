@@ -19,6 +19,7 @@ var (
 // Error is a batch that cannot be decoded.
 type Error struct {
 	Base int64 // offset of the batch's first record, as its header says
+	Last int64 // of its last one, as far as its header can be read; else Base
 	Why  string
 	Err  error // one of the sentinels
 }
@@ -31,7 +32,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 func (d *Decoder) fail(err error, format string, args ...any) error {
-	d.err = &Error{Base: d.base, Why: fmt.Sprintf(format, args...), Err: err}
+	d.err = &Error{Base: d.base, Last: max(d.base, d.last), Why: fmt.Sprintf(format, args...), Err: err}
 	d.rest, d.recs, d.left = nil, nil, 0
 	return d.err
 }

@@ -190,7 +190,7 @@ func (z *inflater) inflateZstd(dst, src []byte) ([]byte, error) {
 // inflateError says which batch cannot be inflated, and why.
 func (d *Decoder) inflateError(codec uint16, size int, err error) error {
 	if errors.Is(err, ErrTooLarge) {
-		return d.fail(ErrTooLarge, "its %d bytes inflate to more than %d: raise MaxBatchBytes, or start behind offset %d", size, d.max, d.last)
+		return d.fail(ErrTooLarge, "its %d bytes inflate to more than %d: raise MaxBatchBytes", size, d.max)
 	}
 	name := "unknown codec"
 	if names := [...]string{"", "gzip", "snappy", "lz4", "zstd"}; int(codec) < len(names) {
