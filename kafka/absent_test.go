@@ -34,7 +34,7 @@ func readToEnd(t *testing.T, s *kafkaSource) (n int, p source.Plan) {
 		var got []string
 		p, got = readAll(t, s, source.Limits{})
 		n += len(got)
-		time.Sleep(time.Second) // of the bubble
+		require.NoError(t, clock.Wait(t.Context(), clock.System(), time.Second)) // of the bubble
 	}
 	return n, p
 }
@@ -147,7 +147,7 @@ func TestAbsentTopicIsRemembered(t *testing.T) {
 							b.ids["t"] = 9
 							b.mu.Unlock()
 						}
-						time.Sleep(time.Hour)
+						require.NoError(t, clock.Wait(t.Context(), clock.System(), time.Hour))
 						n, p := readToEnd(t, s)
 						require.EqualValues(t, 10, p.Ranges[0].Until)
 						if same {
