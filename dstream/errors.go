@@ -27,7 +27,7 @@ var (
 	// ErrForgotten is the class of every *ForgottenError.
 	ErrForgotten = errors.New("dstream: the batch is no longer remembered")
 	// ErrNoState: a checkpoint interval was set on a stream that has no state.
-	ErrNoState = errors.New("the stream has no state of its own: the checkpoint interval is that of a stateful operator")
+	ErrNoState = errors.New("the stream has no state of its own: the checkpoint interval is that of a stateful operator or of a window")
 	// ErrOtherContext: streams of two contexts cannot meet in one operator.
 	ErrOtherContext = errors.New("the stream belongs to another context")
 )
@@ -39,6 +39,7 @@ type Fault struct {
 	Err    error
 }
 
+// Error names the line and the call.
 func (f *Fault) Error() string { return fmt.Sprintf("%s: %s: %v", f.Caller, f.Call, f.Err) }
 
 // Unwrap gives the cause.
@@ -49,6 +50,7 @@ func (f *Fault) Unwrap() error { return f.Err }
 // run.
 type ValidationError struct{ Faults []*Fault }
 
+// Error tells all faults, a line each.
 func (e *ValidationError) Error() string {
 	if len(e.Faults) == 1 {
 		return ErrInvalid.Error() + ": " + e.Faults[0].Error()
@@ -92,6 +94,7 @@ type BatchError struct {
 	Err     error
 }
 
+// Error names the batch and what failed in it.
 func (e *BatchError) Error() string {
 	name := ""
 	if e.Name != "" {
@@ -130,6 +133,7 @@ type StopTimeoutError struct {
 	Unread []string
 }
 
+// Error names the batch and the tasks that did not end.
 func (e *StopTimeoutError) Error() string {
 	fate := "was aborted"
 	switch {
@@ -160,9 +164,17 @@ type ForgottenError struct {
 	Stream   string
 	Time     time.Time
 	Remember time.Duration
+	// Earlier: the batch is of a run before this one on the checkpoint, which keeps
+	// state, and of the batches only those that windows read.
+	Earlier bool
 }
 
+// Error names the stream, the batch, and how long the stream remembers.
 func (e *ForgottenError) Error() string {
+	if e.Earlier {
+		return fmt.Sprintf("dstream: stream %q: the batch of %s is of an earlier run, and is no longer remembered: the stream remembers %v, but over a restart only what windows read is kept",
+			e.Stream, e.Time.Format(time.RFC3339Nano), e.Remember)
+	}
 	return fmt.Sprintf("dstream: stream %q: the batch of %s is no longer remembered: the stream remembers %v (see WithRemember and DStream.Remember)",
 		e.Stream, e.Time.Format(time.RFC3339Nano), e.Remember)
 }

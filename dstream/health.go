@@ -111,6 +111,7 @@ type HealthError struct {
 	Reasons []error
 }
 
+// Error tells all reasons.
 func (e *HealthError) Error() string {
 	texts := make([]string, len(e.Reasons))
 	for i, r := range e.Reasons {
@@ -166,8 +167,10 @@ type reason struct {
 	text  string
 }
 
+// Error is the reason's text.
 func (r *reason) Error() string { return r.text }
 
+// Unwrap gives the class.
 func (r *reason) Unwrap() error { return r.class }
 
 // Healthy is nil while the context runs, nothing of its batch fails, its sources move,

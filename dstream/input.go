@@ -152,6 +152,7 @@ type ReadError struct {
 	Err       error
 }
 
+// Error names the source and the partition.
 func (e *ReadError) Error() string {
 	if e.Partition == "" {
 		return fmt.Sprintf("source %q: %v", e.Source, e.Err)

@@ -59,6 +59,9 @@ func (r *run) begins(ctx context.Context) error {
 	r.mu.Lock()
 	r.zero = time.Unix(0, c.Zero()).UTC()
 	r.epoch, r.committedAt = start.Last.Epoch, time.Unix(0, start.Last.Time).UTC()
+	if r.foundAt = r.committedAt; r.epoch == 0 {
+		r.foundAt = time.Time{}
+	}
 	r.mu.Unlock()
 	if err := r.bringBack(); err != nil {
 		return err

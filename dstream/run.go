@@ -65,6 +65,7 @@ type run struct {
 	committing  bool           // the durable commit of last is under way
 	epoch       uint64         // newest committed one
 	committedAt time.Time      // its batch time
+	foundAt     time.Time      // that of the newest epoch that the life began with
 	last        Batch          // the running one
 	doing       map[string]int // outputs and listeners that run
 	latest      *Progress
@@ -191,8 +192,13 @@ func (r *run) retry(ctx context.Context, in *input, do func() error) error {
 	}
 }
 
-// requestStop lets no further batch begin.
-func (r *run) requestStop() { r.end() }
+// requestStop lets no further batch begin, behind what is drained.
+func (r *run) requestStop() {
+	r.end()
+	if len(r.drainable()) == 0 {
+		r.halts()
+	}
+}
 
 func (r *run) stopping() bool { return r.soft.Err() != nil }
 

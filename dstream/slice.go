@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/rdd"
 )
 
@@ -15,11 +16,13 @@ type BatchRDD[T any] struct {
 
 // Slice gives the RDDs of the committed batches of a stream with times from
 // from to until, both included. Times off the grid of the stream's slide are moved
-// down to it. The stream must be one that is kept: one with two or more consumers or
-// with an output, or one set to Cache or Remember.
+// down to it. The stream must be one that an output depends on (others do not run) and that is kept:
+// one with two or more consumers or with an output of its own, or one set to Cache or
+// Remember.
 //
 // Each RDD is retained for the caller, who must Release it. A batch that the
-// stream no longer remembers is a *ForgottenError; batches before the first one
+// stream no longer remembers is a *ForgottenError, also one of an earlier run on the
+// checkpoint, of which only what windows read is kept; batches before the first one
 // are left out. When the run has ended nothing is remembered: that is ErrStopped.
 func Slice[T any](in Stream[T], from, until time.Time) ([]BatchRDD[T], error) {
 	n := nodeOf(in)
@@ -31,6 +34,9 @@ func Slice[T any](in Stream[T], from, until time.Time) ([]BatchRDD[T], error) {
 	n.ssc.mu.Unlock()
 	if r == nil {
 		return nil, fmt.Errorf("dstream: slice of %q: %w", n.label(), ErrNotStarted)
+	}
+	if !n.live && !sabotage.On("not-live-not-told") {
+		return nil, fmt.Errorf("dstream: slice of %q: no output depends on it, so it does not run: give it one, or make what you slice another way", n.label())
 	}
 	if !n.kept && !n.stable {
 		return nil, fmt.Errorf("dstream: slice of %q: its records are not kept: call Cache or Remember on the stream", n.label())
@@ -83,8 +89,22 @@ func (r *run) remembers(n *node, t time.Time) (kept any, ok bool, err error) {
 			if s := b.slots[n.id]; s.made {
 				return s.rdd, true, s.err
 			}
-			break
+			return nil, false, r.missing(n, t)
 		}
 	}
-	return nil, false, nil
+	return nil, false, r.missing(n, t)
+}
+
+// missing is an error if a time without an RDD may be that of a batch of an earlier run:
+// of those only what windows read is remembered. mu is held.
+func (r *run) missing(n *node, t time.Time) error {
+	if t.After(r.foundAt) || sabotage.On("earlier-batches-left-out") {
+		return nil
+	}
+	for _, b := range r.remembered { // the next batch of the stream says which one came before
+		if at, due := b.slides(n); due && b.slots[n.id].made && t.Before(at) && t.After(b.prev) {
+			return nil
+		}
+	}
+	return &ForgottenError{Stream: n.label(), Time: t.UTC(), Remember: r.rememberOf(n), Earlier: true}
 }

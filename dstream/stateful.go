@@ -27,7 +27,7 @@ type MapWithStateDStream[K comparable, S, M any] struct {
 }
 
 // StateSnapshots is the stream of all live keys with their state after each
-// batch, in no order.
+// batch, in the order of the keys' canonical bytes within each partition.
 func (s *MapWithStateDStream[K, S, M]) StateSnapshots() *DStream[Pair[K, S]] { return s.snapshots() }
 
 // defaultCheckpointSlides is the default checkpoint interval in slides, leastCheckpoint that

@@ -56,14 +56,29 @@ func (d *DStream[T]) Remember(dur time.Duration) *DStream[T] {
 	return d
 }
 
-// Checkpoint says how often the stream's state shall be written as a whole. Only
-// streams of stateful operators have state: here every use is a fault.
+// Checkpoint says how often the state behind the stream shall be written as a whole: a
+// positive multiple of the slide. Windows have such state: of an inverse one it is its
+// results, and with a checkpoint the batches of any window. (Stateful operators have a
+// Checkpoint of their own.) On other streams it is a fault. It returns the stream.
 func (d *DStream[T]) Checkpoint(interval time.Duration) *DStream[T] {
 	d.change("Checkpoint", func(n *node) error {
-		if interval <= 0 {
-			return positive(interval, "the checkpoint interval")
+		if err := positive(interval, "the checkpoint interval"); err != nil {
+			return err
 		}
-		return ErrNoState
+		window := false
+		for _, m := range n.ssc.nodes {
+			if m.seen() != n || m.op == nil && m.lookback == 0 {
+				continue
+			}
+			window = true
+			if op, ok := m.op.(interface{ checkpointInterval() *time.Duration }); ok {
+				*op.checkpointInterval() = interval
+			}
+		}
+		if !window || sabotage.On("window-without-state") {
+			return ErrNoState
+		}
+		return checkpointMultiple(interval, n.slide)
 	})
 	return d
 }

@@ -28,7 +28,9 @@ func ReduceByKeyAndWindow[K comparable, V any](in Stream[Pair[K, V]], f func(V, 
 // before: of each key's result the batches that have left are taken away by sub,
 // and those that came are added by add, so that its cost does not grow with length.
 // A key whose records have all left stays with what sub has left of it (0 of a sum)
-// unless keep, which may be nil, says false of it.
+// unless keep, which may be nil, says false of it. keep is asked only about keys of which
+// records leave or come in the slide: that of another key has not changed, so a keep
+// that depends on its arguments alone would say the same again. (Spark asks about all.)
 //
 // What has left can only be taken from a result: if keep has dropped a key whose
 // records were still in the window and now leave, the batch fails with

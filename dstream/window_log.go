@@ -277,6 +277,14 @@ func faceOf[T any](inner *node, outer *DStream[T]) *DStream[T] {
 	return outer
 }
 
+// seen is the stream that users see of a node: itself, if it is not hidden.
+func (n *node) seen() *node {
+	for n.face != nil {
+		n = n.face
+	}
+	return n
+}
+
 // nameHidden names the hidden operators after the streams that users see; ssc.mu is
 // held.
 func (ssc *StreamingContext) nameHidden() {
@@ -284,11 +292,7 @@ func (ssc *StreamingContext) nameHidden() {
 		if n.op == nil || n.face == nil {
 			continue
 		}
-		seen := n.face
-		for seen.face != nil {
-			seen = seen.face
-		}
-		if n.name = seen.name; n.name != "" {
+		if n.name = n.seen().name; n.name != "" {
 			n.name += n.suffix
 		}
 	}

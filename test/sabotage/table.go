@@ -249,4 +249,7 @@ var table = []Break{
 	{Name: "carried-version-older", Package: "dstream", Test: "TestSnapshotBetweenSlides"},
 	{Name: "remember-shortens", Package: "dstream", Test: "TestRememberIsTheLongest"},
 	{Name: "update-ten-slides", Package: "dstream", Test: "TestCheckpointIntervalOfUpdates"},
+	{Name: "window-without-state", Package: "dstream", Test: "TestCheckpointIntervalOfWindows"},
+	{Name: "earlier-batches-left-out", Package: "dstream", Test: "TestSliceOverRestarts"},
+	{Name: "not-live-not-told", Package: "dstream", Test: "TestSliceOverRestarts"},
 }
