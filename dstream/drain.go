@@ -27,14 +27,19 @@ type draining struct {
 }
 
 func newDraining(r *run) *draining {
-	d := &draining{r: r}
-	for _, in := range r.inputs {
-		if _, ok := in.src.(source.Drainer); ok && !sabotage.On("stop-drains-nothing") {
-			d.from = append(d.from, in)
-		}
-	}
+	d := &draining{r: r, from: r.drainable()}
 	d.ctx, d.end = context.WithCancel(r.hard)
 	return d
+}
+
+// drainable are the sources that a graceful stop drains.
+func (r *run) drainable() (all []*input) {
+	for _, in := range r.inputs {
+		if _, ok := in.src.(source.Drainer); ok && !sabotage.On("stop-drains-nothing") {
+			all = append(all, in)
+		}
+	}
+	return all
 }
 
 // begin tells the sources; it does not wait for them.
