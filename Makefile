@@ -9,7 +9,7 @@ FUZZPKG     ?= ./...
 BENCH       ?= all
 ARGS        ?=
 ROUNDS      ?= 10
-HISTORIES   ?= 80s
+HISTORIES   ?= 90s
 SOAK_TIMEOUT ?= 70m
 LONG         = $(if $(filter file,$(origin HISTORIES)),10m,$(HISTORIES))
 LEADERS     ?= TestLeader|TestHistories$$
@@ -37,10 +37,10 @@ race: ## all tests under the race detector (which also turns the invariants on)
 crash: ## kill -9 a real program over a real Apache Kafka, in 10 rounds (ROUNDS=50 for more), and compare what it counted
 	@STATEMILL_CRASH_ROUNDS=$(ROUNDS) test/kafka/broker/with.sh $(GO) test ./test/crash -count=1 -v -timeout 15m $(ARGS)
 
-test-kafka: ## tests against a real Apache Kafka, started and stopped here; random histories for HISTORIES (80s) on it and as long on an embedded one
+test-kafka: ## tests against a real Apache Kafka, started and stopped here; random histories for HISTORIES (90s) on it and as long on an embedded one
 	@STATEMILL_HISTORIES=$(HISTORIES) test/kafka/broker/with.sh $(GO) test ./test/kafka/... -p 1 -count=1 -v -timeout 15m $(ARGS)
 
-test-kafka3: ## three real brokers: leaders are killed in mid-batch, and random histories for HISTORIES (80s) kill them too
+test-kafka3: ## three real brokers: leaders are killed in mid-batch, and random histories for HISTORIES (90s) kill them too
 	@KAFKA_NODES=3 STATEMILL_HISTORIES=$(HISTORIES) test/kafka/broker/with.sh $(GO) test ./test/kafka -run '$(LEADERS)' -count=1 -v -timeout 15m $(ARGS)
 
 test-sql: ## the SQL sink on SQLite and on a PostgreSQL of the system's packages, started and stopped here

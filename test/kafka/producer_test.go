@@ -187,6 +187,6 @@ func TestAtLeastOnce(t *testing.T) {
 			kafka.AtLeastOnce[kafka.Record](r.stream(ssc, in), nil, out, nil)
 			return nil
 		})
-		require.ErrorContains(r, err, "needs a producer")
+		require.ErrorContains(r, err, "AtLeastOnce has no producer")
 	})
 }
