@@ -151,10 +151,9 @@ func (w *fakeWrites) producer(code int16, q *cursor) (*fakeProducer, int16) {
 func (w *fakeWrites) nextEpoch(a []byte, code int16, q *cursor) []byte {
 	be := binary.BigEndian
 	q.take(1)
-	txn := string(q.take(int(q.uvarint()) - 1))
+	p := w.producers[string(q.take(int(q.uvarint())-1))]
 	q.i32()
 	id, epoch := q.i64(), q.i16()
-	p := w.producers[txn]
 	switch {
 	case code != 0:
 	case p == nil || p.id != id:
