@@ -39,7 +39,7 @@ func TestLateRequests(t *testing.T) {
 				t.Parallel() // it waits for timeouts
 				at, step := 0, 1
 				if r.real && os.Getenv("STATEMILL_SOAK") == "" {
-					step = 4 // each costs more than a second
+					step = 7 // each costs more than a second
 				}
 				for ; newRig(t, r.addr, r.real).arrivesLate(late, at); at += step {
 				}
