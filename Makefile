@@ -84,7 +84,7 @@ bench: ## the speed targets as one JSON line each (BENCH=statemap_update_1m for 
 	@cd bench && $(GO) run . -bench '$(BENCH)' $(ARGS)
 
 bench-kafka: ## the benchmarks of Kafka (BENCH=kafka_fetch for one of them) with a real Apache Kafka, started and stopped here
-	@test/kafka/broker/with.sh $(MAKE) --no-print-directory bench BENCH='$(if $(filter all,$(BENCH)),kafka_fetch$(comma)kafka_count$(comma)kafka_backlog,$(BENCH))'
+	@test/kafka/broker/with.sh $(MAKE) --no-print-directory bench BENCH='$(if $(filter all,$(BENCH)),kafka_fetch$(comma)kafka_count_10k$(comma)kafka_count_1m$(comma)kafka_backlog,$(BENCH))'
 
 cover: ## statement coverage of each package by its own tests, and the total over all tests
 	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
