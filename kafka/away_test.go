@@ -39,6 +39,12 @@ func (o *outage) refuse(d time.Duration) {
 	o.until = clock.System().Now().Add(d)
 }
 
+func (o *outage) down() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return clock.System().Now().Before(o.until)
+}
+
 // hangUp ends all connections.
 func (o *outage) hangUp() {
 	o.fakeBroker.mu.Lock()
@@ -50,10 +56,7 @@ func (o *outage) hangUp() {
 }
 
 func (o *outage) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	o.mu.Lock()
-	down := clock.System().Now().Before(o.until)
-	o.mu.Unlock()
-	if down {
+	if o.down() {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: errRefused}
 	}
 	return o.pipes.dial(ctx, network, addr)
@@ -92,6 +95,9 @@ func TestBrokerRestartsByTheClock(t *testing.T) {
 				met := 0
 				b.mu.Lock()
 				b.fault = func(key int16, _ int) (int16, string) {
+					if o.down() { // nothing slips through before the connections end
+						return 0, "close"
+					}
 					if key != c.key {
 						return 0, ""
 					}
@@ -133,7 +139,7 @@ func TestBrokerRestartsByTheClock(t *testing.T) {
 				took := clock.System().Now().Sub(began)
 
 				if c.key == 1 { // commits are no fetches: the source has nothing to say of them
-					require.NotEmpty(t, told)
+					require.NotEmpty(t, told, "%v: %v, request %d", took, err, met)
 					require.Contains(t, told[0], "stalled")
 					require.ErrorIs(t, unhealthy, dstream.ErrStalled)
 				}
