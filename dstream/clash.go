@@ -57,8 +57,7 @@ func unitsClash(name string, a, b sink.Unit) error {
 	if !ok {
 		return nil
 	}
-	_, err := call(name, func() (struct{}, error) { return struct{}{}, x.Clash(b) })
-	return err
+	return callErr(name, func() error { return x.Clash(b) })
 }
 
 func sourcesClash(name string, a, b planner) error {
@@ -66,6 +65,5 @@ func sourcesClash(name string, a, b planner) error {
 	if !ok {
 		return nil
 	}
-	_, err := call(name, func() (struct{}, error) { return struct{}{}, x.Clash(b) })
-	return err
+	return callErr(name, func() error { return x.Clash(b) })
 }

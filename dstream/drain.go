@@ -52,9 +52,9 @@ func (d *draining) begin() {
 	for _, in := range d.from {
 		d.all.Go(func() {
 			// A panic ends the draining of this source; its next call will tell.
-			_, _ = call(in.name(), func() (struct{}, error) {
+			_ = callErr(in.name(), func() error {
 				in.src.(source.Drainer).Drain(d.ctx)
-				return struct{}{}, nil
+				return nil
 			})
 		})
 	}

@@ -245,3 +245,9 @@ func call[R any](name string, f func() (R, error)) (out R, err error) {
 	}()
 	return f()
 }
+
+// callErr is call for a function without a result.
+func callErr(name string, f func() error) error {
+	_, err := call(name, func() (struct{}, error) { return struct{}{}, f() })
+	return err
+}

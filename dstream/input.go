@@ -58,7 +58,7 @@ func (ssc *StreamingContext) sourceFaults() (faults []*Fault) {
 			continue
 		}
 		if v, ok := n.src.src.(source.Validator); ok {
-			if _, err := call(n.label(), func() (struct{}, error) { return struct{}{}, v.Validate() }); err != nil {
+			if err := callErr(n.label(), v.Validate); err != nil {
 				faults = append(faults, &Fault{Caller: n.caller, Call: "dstream." + n.kind, Err: err})
 			}
 		}

@@ -139,11 +139,11 @@ func (r *run) openSource(ctx context.Context, in *input, plans func(source strin
 		last = plans(in.name())
 	}
 	// Not retried: a start that cannot succeed shall say so at once.
-	_, err := call(in.name(), func() (struct{}, error) {
+	err := callErr(in.name(), func() error {
 		if rooted, ok := in.src.(source.Rooted); ok && plans != nil {
 			rooted.SetRoot(r.durable.start.Root)
 		}
-		return struct{}{}, in.src.Open(ctx, last)
+		return in.src.Open(ctx, last)
 	})
 	if err != nil {
 		return fmt.Errorf("open: %w", &ReadError{Source: in.name(), Err: err})

@@ -175,7 +175,7 @@ func (r *run) closeSources() error {
 func (r *run) retry(ctx context.Context, in *input, do func() error) error {
 	var pause backoff
 	for {
-		_, err := call(in.name(), func() (struct{}, error) { return struct{}{}, do() })
+		err := callErr(in.name(), do)
 		if err == nil {
 			r.exec.troubles.passed(in.name())
 			return nil
@@ -290,8 +290,7 @@ func (r *run) do(name string, f func() error) error {
 	}
 	count(1)
 	defer count(-1)
-	_, err := call(name, func() (struct{}, error) { return struct{}{}, f() })
-	return err
+	return callErr(name, f)
 }
 
 // listen calls one callback of every listener.

@@ -11,7 +11,7 @@ func (ssc *StreamingContext) settingFaults() (faults []*Fault) {
 			if check == nil {
 				continue // told by the call
 			}
-			if _, err := call(o.label(), func() (struct{}, error) { return struct{}{}, check() }); err != nil {
+			if err := callErr(o.label(), check); err != nil {
 				faults = append(faults, &Fault{Caller: o.caller, Call: "dstream." + o.kind, Err: err})
 			}
 		}
@@ -20,7 +20,7 @@ func (ssc *StreamingContext) settingFaults() (faults []*Fault) {
 			continue
 		}
 		told[o.unit] = true
-		if _, err := call(o.label(), func() (struct{}, error) { return struct{}{}, v.Validate() }); err != nil {
+		if err := callErr(o.label(), v.Validate); err != nil {
 			faults = append(faults, &Fault{Caller: o.caller, Call: "dstream." + o.kind, Err: err})
 		}
 	}

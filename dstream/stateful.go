@@ -93,8 +93,8 @@ func MapWithState[K comparable, V, S, M any](in Stream[Pair[K, V]], spec StateSp
 // Keyed runs f for every record (v set) and for every deadline that passed (v
 // not set): the one primitive under all stateful operators. After a deadline
 // call the key's state is removed unless the call updates it or sets a new
-// deadline. Over a window deadlines pass at the window's slides. The context's parallelism is the number of partitions, unless
-// NumPartitions is given.
+// deadline. Over a window deadlines pass at the window's slides. The context's
+// parallelism is the number of partitions, unless NumPartitions is given.
 func Keyed[K comparable, V, S, M any](in Stream[Pair[K, V]], name string, f func(c *Call[S, M], k K, v Option[V]) error, opts ...OpOption) *MapWithStateDStream[K, S, M] {
 	o, faults := opOptions("Keyed", opts, false, true)
 	spec := staterdd.Keyed(f).Named(name)
