@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/statemill/statemill/kafka/internal/batch"
@@ -50,12 +51,14 @@ func appendMessage(dst []byte, m Message) ([]byte, error) {
 		dst = appendCounted(dst, m.Value)
 	}
 	if !m.Time.IsZero() {
-		ms := m.Time.UnixMilli()
-		if ms < 0 {
+		if m.Time.Before(time.UnixMilli(0)) {
 			return dst, fmt.Errorf("the message's time %v is before 1970, which Kafka cannot store", m.Time)
 		}
+		if m.Time.After(time.UnixMilli(math.MaxInt64)) {
+			return dst, fmt.Errorf("the message's time %v is more milliseconds after 1970 than Kafka can store", m.Time)
+		}
 		dst[at] |= hasTime
-		dst = binary.AppendUvarint(dst, uint64(ms))
+		dst = binary.AppendUvarint(dst, uint64(m.Time.UnixMilli()))
 	}
 	if len(m.Headers) > 0 {
 		dst[at] |= hasHeaders
@@ -93,7 +96,11 @@ func messageOf(row []byte) (m Message, err error) {
 		m.Value = r.counted()
 	}
 	if flags&hasTime != 0 {
-		m.Time = time.UnixMilli(int64(r.uvarint())).UTC()
+		ms := r.uvarint()
+		if ms > math.MaxInt64 { // as a signed number it would lie before 1970
+			return m, errRow
+		}
+		m.Time = time.UnixMilli(int64(ms)).UTC()
 	}
 	if flags&hasHeaders != 0 {
 		n := r.uvarint()

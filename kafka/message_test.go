@@ -2,6 +2,8 @@ package kafka
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math"
 	"testing"
 	"time"
 
@@ -30,6 +32,26 @@ func TestMessageRows(t *testing.T) {
 	}
 	_, err := appendMessage(nil, Message{Time: time.UnixMilli(-1)})
 	require.ErrorContains(t, err, "1970")
+}
+
+// Kafka's times are milliseconds from 0 to the greatest signed number: rows
+// carry all of them, and no other.
+func TestMessageTimes(t *testing.T) {
+	for _, ms := range []int64{0, 1, math.MaxInt64} {
+		row, err := appendMessage(nil, Message{Time: time.UnixMilli(ms)})
+		require.NoError(t, err)
+		m, err := messageOf(row)
+		require.NoError(t, err)
+		require.Equal(t, ms, m.Time.UnixMilli())
+	}
+	for _, sec := range []int64{-1, math.MinInt64 / 1000, -1 << 58, math.MaxInt64/1000 + 1, 1 << 58} {
+		_, err := appendMessage(nil, Message{Time: time.Unix(sec, 0)})
+		require.ErrorContains(t, err, "1970", "%d seconds", sec)
+	}
+	for _, ms := range []uint64{math.MaxInt64 + 1, math.MaxUint64} {
+		_, err := messageOf(binary.AppendUvarint([]byte{hasTime}, ms))
+		require.ErrorIs(t, err, errRow)
+	}
 }
 
 func FuzzMessageRow(f *testing.F) {
