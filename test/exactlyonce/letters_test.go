@@ -63,7 +63,7 @@ func TestDeadLettersOnce(t *testing.T) {
 	}
 	for at := 1; ; at += step {
 		w := newWorld(t, "ak", true)
-		w.letters = true
+		w.other = (*life).letterJob
 		in := &vfs.Faults{}
 		in.Fail(vfs.Rule{K: at, After: at%3 == 0, Dead: true})
 		err := w.life(in).run()
@@ -86,7 +86,7 @@ func TestDeadLettersOnce(t *testing.T) {
 // nothing is committed; when the sink works again the next run delivers all.
 func TestDeadLettersThatFail(t *testing.T) {
 	w := newWorld(t, "ak", true)
-	w.letters = true
+	w.other = (*life).letterJob
 	in := &vfs.Faults{}
 	in.Fail(vfs.Rule{Path: "k/write", Forever: true})
 	err := w.life(in).run()

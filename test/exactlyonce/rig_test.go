@@ -39,8 +39,8 @@ type world struct {
 	kinds   string           // which sinks the job has: "a", "b", "k", "q"; "c": it counts
 	broker  *embedded.Broker // for q
 	// tag is what the job's function adds to its output, by life.
-	tag     func(life int) string
-	letters bool // the job is that of letters_test.go
+	tag   func(life int) string
+	other func(l *life, tag string) // the job, if it is not the one below
 	// grow is how much a word adds to its count, by life; nil is 1.
 	grow   func(life int) int
 	folder string // the checkpoint's folder
@@ -147,8 +147,8 @@ func (w *world) script() *oracle.Script[string] {
 // job counts words. Its totals go to sinks a and b, which are folders, and k, a
 // Kafka; a takes the plain words too, and shows both in one act.
 func (l *life) job(tag string) {
-	if l.w.letters {
-		l.letterJob(tag)
+	if l.w.other != nil {
+		l.w.other(l, tag)
 		return
 	}
 	words := dstream.From(l.ssc, "words", l.w.script())
