@@ -2,6 +2,7 @@ package receiver
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -27,6 +28,8 @@ var (
 	table = crc32.MakeTable(crc32.Castagnoli)
 )
 
+var errNewer = errors.New("use a newer one")
+
 func appendHead(dst []byte, first int64) []byte {
 	at := len(dst)
 	dst = append(dst, magic[:]...)
@@ -43,7 +46,7 @@ func readHead(b []byte) (first int64, err error) {
 	case binary.LittleEndian.Uint32(b[16:]) != crc32.Checksum(b[:16], table):
 		return 0, fmt.Errorf("the head's checksum is not that of its bytes")
 	case [8]byte(b) != magic:
-		return 0, fmt.Errorf("format %d: this version reads up to %d: use a newer one", b[5], magic[5])
+		return 0, fmt.Errorf("format %d: this version reads up to %d: %w", b[5], magic[5], errNewer)
 	}
 	return int64(binary.LittleEndian.Uint64(b[8:])), nil
 }

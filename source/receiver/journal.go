@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"sort"
 	"sync"
@@ -20,9 +21,12 @@ type journal struct {
 	segmentBytes int64
 	maxBytes     int64 // of segments together; who appends beyond it waits
 
+	tidying sync.Mutex // held by who removes files
+
 	mu       sync.Mutex
 	changed  chan struct{} // closed and made anew when something that one waits for changes
 	segments []*segment    // oldest first; records of one end where the next begins
+	gone     []*segment    // files to be removed, oldest first: see tidy
 	number   uint64        // of the newest segment
 	file     vfs.File      // the newest segment's, nil if it must not be written to
 	durable  int64         // the next offset, up to which all is synced
@@ -112,6 +116,9 @@ func (j *journal) full() bool {
 	for _, s := range j.segments {
 		n += s.size
 	}
+	for _, s := range j.gone {
+		n += s.size
+	}
 	return n >= j.maxBytes && len(j.segments) > 1
 }
 
@@ -170,7 +177,7 @@ func (j *journal) newest() *segment {
 	return j.segments[len(j.segments)-1]
 }
 
-// roll begins a segment at an offset.
+// roll begins a segment at an offset. If that fails, nothing is left of it.
 func (j *journal) roll(first int64) error {
 	if j.file != nil {
 		err := j.file.Close()
@@ -181,9 +188,25 @@ func (j *journal) roll(first int64) error {
 	}
 	j.number++ // also if what follows fails: a name is used once
 	path := filepath.Join(j.dir, segmentName(j.number))
+	f, err := j.begin(path, first)
+	if err != nil {
+		if !errors.Is(err, fs.ErrExist) { // which is nobody's here, but not ours to remove
+			j.discard(path)
+		}
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.file = f
+	j.segments = append(j.segments, &segment{path: path, first: first, size: headSize})
+	return nil
+}
+
+// begin makes a segment's file, durable with its name.
+func (j *journal) begin(path string, first int64) (vfs.File, error) {
 	f, err := j.fs.Create(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	_, err = f.Write(appendHead(nil, first))
 	if err == nil {
@@ -193,13 +216,9 @@ func (j *journal) roll(first int64) error {
 		err = j.fs.SyncDir(j.dir)
 	}
 	if err != nil {
-		return errors.Join(err, f.Close())
+		return nil, errors.Join(err, f.Close())
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.file = f
-	j.segments = append(j.segments, &segment{path: path, first: first, size: headSize})
-	return nil
+	return f, nil
 }
 
 // bounds are the oldest offset that is kept, and the next one.
@@ -234,21 +253,6 @@ func (j *journal) pieces(from, until int64) []piece {
 		out = append(out, piece{path: s.path, at: s.blocks[k].at, size: s.size, from: lo, end: hi})
 	}
 	return out
-}
-
-// forget removes the segments of which all records are below offset, but never
-// the newest. A segment that does not go is tried again the next time.
-func (j *journal) forget(offset int64) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for len(j.segments) > 1 && (j.segments[1].first <= offset || sabotage.On("receiver-forgets-early")) {
-		if err := remove(j.fs, j.segments[0].path); err != nil {
-			return fmt.Errorf("receiver log: %w", err)
-		}
-		j.segments = j.segments[1:]
-	}
-	j.wake()
-	return nil
 }
 
 // shut lets nobody begin to append any more.

@@ -153,7 +153,8 @@ func (s *Source[T]) Open(ctx context.Context, last *source.Plan) error {
 	if err != nil {
 		return fmt.Errorf("%v: %w", s, err)
 	}
-	j, err := openJournal(s.fs, s.dir, orDefault(s.SegmentBytes, 64<<20), orDefault(s.MaxBytes, 1<<30))
+	r, hasPlan := rangeOf(last) // without one, From is 0: all that is there is needed
+	j, err := openJournal(s.fs, s.dir, orDefault(s.SegmentBytes, 64<<20), orDefault(s.MaxBytes, 1<<30), r.From)
 	if err != nil {
 		return errors.Join(fmt.Errorf("%v: %w", s, err), unlock())
 	}
@@ -161,7 +162,7 @@ func (s *Source[T]) Open(ctx context.Context, last *source.Plan) error {
 	oldest, next := j.bounds()
 	o.pos = oldest
 	o.health.next.Store(-1)
-	if r, ok := rangeOf(last); ok {
+	if hasPlan {
 		if r.From < oldest || r.Until > next {
 			err := &DamagedError{Path: s.dir, Reason: fmt.Sprintf("it holds the offsets [%d, %d), the checkpoint's last plan is [%d, %d)", oldest, next, r.From, r.Until)}
 			return errors.Join(err, j.close(), unlock())
@@ -170,6 +171,7 @@ func (s *Source[T]) Open(ctx context.Context, last *source.Plan) error {
 		o.health.next.Store(r.From)
 	}
 	o.health.began = next
+	_ = j.tidy() // what does not go now is tried again, and told, by Committed
 	s.news.Reset()
 	receiving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	o.cancel = cancel

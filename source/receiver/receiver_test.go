@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"net"
 	"path/filepath"
 	"sync"
@@ -113,46 +112,6 @@ func TestAcknowledgedIsNeverLost(t *testing.T) {
 
 	s = open(t, mem, newHand(), &p)
 	require.Equal(t, source.Range{Partition: receiver.Partition, From: 200, Until: 200}, plan(t, s).Ranges[0])
-}
-
-// A crash or a failure at every call of the file system, with what was not synced
-// lost: all that was acknowledged is there, in order, and at most the group that
-// was under way besides.
-func TestEveryCallFails(t *testing.T) {
-	for _, after := range []bool{false, true} {
-		for k, hit := 1, true; hit; k++ {
-			mem := vfs.NewMem()
-			faults := new(vfs.Faults)
-			faults.Fail(vfs.Rule{K: k, Dead: true, After: after, Err: io.ErrClosedPipe})
-			acked := 0
-			h := newHand()
-			s := receiver.New(vfs.WithFaults(mem, faults), "in/deep", strings(t), receiver.Receiver[string](h))
-			s.SegmentBytes = 60
-			if s.Open(t.Context(), nil) == nil {
-				for i := 0; i < 12; i += 2 {
-					if err := h.store(records(i, i+2)...); err != nil {
-						break
-					}
-					acked = i + 2
-				}
-				_ = s.Close()
-			}
-			hit = faults.Hits() > 0
-			for _, lost := range []int{0, 50, 100} {
-				crashed := mem.CrashClone(rand.New(rand.NewPCG(uint64(k), uint64(lost))), lost)
-				h := newHand()
-				s := receiver.New(crashed, "in/deep", strings(t), receiver.Receiver[string](h))
-				require.NoError(t, s.Open(t.Context(), nil), "k %d", k)
-				got := read(t, s, plan(t, s))
-				require.GreaterOrEqual(t, len(got), acked, "k %d, after %v, lost %d", k, after, lost)
-				require.LessOrEqual(t, len(got), acked+2)
-				require.Equal(t, records(0, len(got)), got)
-				require.NoError(t, h.store("next"))
-				require.Equal(t, []string{"next"}, read(t, s, plan(t, s)))
-				require.NoError(t, s.Close())
-			}
-		}
-	}
 }
 
 // A failed write is told, and the next one goes on at the same offset in another

@@ -3,6 +3,7 @@ package receiver
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"strconv"
@@ -32,14 +33,53 @@ func (e *DamagedError) Error() string {
 // Permanent says that trying again is of no use.
 func (e *DamagedError) Permanent() bool { return true }
 
-// openJournal finds out what is in the directory, makes it durable, and begins a
-// new segment with the first append.
-func openJournal(fsys vfs.FS, dir string, segmentBytes, maxBytes int64) (*journal, error) {
+// openJournal finds out what is in the directory and makes it durable. Records below
+// keep are not needed: what is wrong with files that hold no others is nothing to
+// stop for. Nothing is removed yet; tidy does that.
+func openJournal(fsys vfs.FS, dir string, segmentBytes, maxBytes, keep int64) (*journal, error) {
 	j := &journal{fs: fsys, dir: dir, segmentBytes: segmentBytes, maxBytes: maxBytes, changed: make(chan struct{})}
 	if err := makeDir(fsys, dir); err != nil {
 		return nil, err
 	}
-	files, err := fsys.ReadDir(dir)
+	files, err := j.files()
+	if err != nil {
+		return nil, err
+	}
+	oldest, err := j.oldest(files, keep)
+	if err != nil {
+		return nil, err
+	}
+	j.gone = files[:oldest:oldest]
+	for _, s := range files[oldest:] {
+		whole, end, err := j.scan(s)
+		if err != nil {
+			return nil, err
+		}
+		if !whole {
+			j.gone = append(j.gone, s)
+			continue
+		}
+		if err := j.add(s, end); err != nil {
+			return nil, err
+		}
+	}
+	// The names count from now on as well, though their writer may not have come to
+	// sync them: others are removed because these are there.
+	if err := fsys.SyncDir(dir); err != nil {
+		return nil, err
+	}
+	if len(j.segments) == 0 {
+		// The first one is made here, so that there is always one.
+		if err := j.roll(0); err != nil {
+			return nil, err
+		}
+	}
+	return j, nil
+}
+
+// files lists the segments by number, with nothing of them known but the size.
+func (j *journal) files() (out []*segment, err error) {
+	files, err := j.fs.ReadDir(j.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -53,23 +93,39 @@ func openJournal(fsys vfs.FS, dir string, segmentBytes, maxBytes int64) (*journa
 			continue
 		}
 		j.number = n
-		s, end, err := j.scan(filepath.Join(dir, f.Name))
+		out = append(out, &segment{path: filepath.Join(j.dir, f.Name), size: f.Size})
+	}
+	return out, nil
+}
+
+// oldest is the index of the newest file that begins at keep or below: it takes over
+// from those before it, so they hold nothing that is needed. It is 0 if there is none.
+func (j *journal) oldest(files []*segment, keep int64) (int, error) {
+	for i := len(files) - 1; i > 0; i-- {
+		head, err := j.readHead(files[i].path)
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
-		if s != nil {
-			if err := j.add(s, end); err != nil {
-				return nil, err
-			}
+		if first, err := readHead(head); err == nil && first <= keep {
+			return i, nil
 		}
 	}
-	if len(j.segments) == 0 {
-		// The first one is made here, so that there is always one.
-		if err := j.roll(0); err != nil {
-			return nil, err
-		}
+	return 0, nil
+}
+
+// readHead reads the bytes of a file's head, or those that there are.
+func (j *journal) readHead(path string) ([]byte, error) {
+	f, err := j.fs.Open(path)
+	if err != nil {
+		return nil, err
 	}
-	return j, nil
+	defer f.Close()
+	head := make([]byte, headSize)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	return head[:n], nil
 }
 
 // makeDir makes a directory so that it outlives a crash.
@@ -96,48 +152,50 @@ func makeDir(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// scan reads the whole blocks of a segment, and tells the offset after them. It
-// is nil if the file broke off before its head was whole: then it holds nothing.
-func (j *journal) scan(path string) (s *segment, end int64, err error) {
-	f, err := j.fs.Open(path)
+// scan reads the whole blocks of a segment, and tells the offset after them. It is not
+// whole if the file broke off before its head was: then it holds nothing.
+func (j *journal) scan(s *segment) (whole bool, end int64, err error) {
+	f, err := j.fs.Open(s.path)
 	if err != nil {
-		return nil, 0, err
+		return false, 0, err
 	}
 	defer f.Close()
 	// What is read here counts from now on, so it must outlive the next crash,
 	// even if its writer did not come to sync it.
 	if err := f.Sync(); err != nil {
-		return nil, 0, err
+		return false, 0, err
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return nil, 0, err
+		return false, 0, err
 	}
 	if info.Size < headSize {
-		return nil, 0, nil
+		return false, 0, nil
 	}
 	head := make([]byte, headSize)
 	if _, err := f.ReadAt(head, 0); err != nil {
-		return nil, 0, err
+		return false, 0, err
 	}
 	first, err := readHead(head)
 	if err != nil {
-		if allZero(head) { // its length was on disk, its bytes were not
-			return nil, 0, nil
+		// The head is on disk before the first block is begun. So a file that is no
+		// longer was still being made; its length may be there before its bytes.
+		if info.Size == headSize && !errors.Is(err, errNewer) {
+			return false, 0, nil
 		}
-		return nil, 0, &DamagedError{Path: path, Reason: err.Error()}
+		return false, 0, &DamagedError{Path: s.path, Reason: err.Error()}
 	}
-	s = &segment{path: path, first: first, size: headSize}
+	s.first, s.size = first, headSize
 	end = first
 	var buf []byte
 	for {
 		b, grown, ok, err := readBlock(f, s.size, info.Size, buf)
 		if err != nil {
-			return nil, 0, err
+			return false, 0, err
 		}
 		buf = grown
 		if !ok || b.first != end || b.count <= 0 {
-			return s, end, nil
+			return true, end, nil
 		}
 		s.blocks = append(s.blocks, mark{b.first, s.size})
 		s.size += b.size
@@ -147,7 +205,7 @@ func (j *journal) scan(path string) (s *segment, end int64, err error) {
 
 // add puts a segment behind the others. It takes over from its first offset on:
 // up to there the one before must reach, and what that has beyond was never
-// acknowledged.
+// acknowledged. If that one has no block at all, it was begun in vain and goes.
 func (j *journal) add(s *segment, end int64) error {
 	if n := len(j.segments); n > 0 {
 		last := j.segments[n-1]
@@ -157,25 +215,12 @@ func (j *journal) add(s *segment, end int64) error {
 		if s.first > j.durable {
 			return &DamagedError{Path: last.path, Reason: fmt.Sprintf("it ends at offset %d, but the next segment begins at %d", j.durable, s.first)}
 		}
+		if len(last.blocks) == 0 {
+			j.gone = append(j.gone, last)
+			j.segments = j.segments[:n-1]
+		}
 	}
 	j.segments = append(j.segments, s)
 	j.durable = end
 	return nil
-}
-
-func allZero(b []byte) bool {
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func remove(fsys vfs.FS, path string) error {
-	err := fsys.Remove(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

@@ -164,6 +164,7 @@ var table = []Break{
 	{Name: "receiver-forgets-early", Package: "source/receiver", Test: "TestSuite"},
 	{Name: "receiver-hides-failure", Package: "source/receiver", Test: "TestReportOfTheReceiver"},
 	{Name: "receiver-no-sync", Package: "source/receiver", Test: "TestEveryCallFails"},
+	{Name: "receiver-removals-unsynced", Package: "source/receiver", Test: "TestRemovalsAreLostInPart"},
 
 	{Name: "fork-keeps-id", Package: "milltool", Test: "TestGolden/fork.txt"},
 	{Name: "fork-keeps-sinks", Package: "milltool", Test: "TestGolden/fork.txt"},
@@ -205,6 +206,8 @@ var table = []Break{
 	{Name: "large-record-waits", Package: "source", Test: "TestShareSized"},
 	{Name: "line-read-twice", Package: "source", Test: "TestFilesSuite"},
 	{Name: "share-not-rotated", Package: "source", Test: "TestReport36Share"},
+	{Name: "share-stays-in-place", Package: "source", Test: "TestShareChangingLimits"},
+	{Name: "share-by-cap", Package: "source", Test: "TestShareByLagAndCap"},
 	{Name: "used-up-is-no-limit", Package: "source", Test: "TestLongLineDoesNotWaitForOtherFiles"},
 
 	{Name: "abort-keeps-counters", Package: "statemap", Test: "TestAbortRestoresEverything"},
