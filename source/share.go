@@ -10,10 +10,13 @@ import (
 // below 0 counts as 0) and returns how many each may give: never more than its
 // lag or l.PerPartition, and in sum exactly l.Records unless less is waiting.
 //
-// Up to half of the limit goes round by l.Epoch, one record for each partition in
-// turn, so that with a limit of at least a tenth of the number of partitions none
-// that lags waits more than 10 epochs, and with a smaller one none waits longer
-// than a round of single records takes. The rest is divided by lag.
+// Up to half of the limit goes round, one record for each partition in turn, and the
+// rest is divided by lag; what a partition at its cap cannot take, the others get by
+// their lags. Where the round begins depends on l.Epoch and the number n of partitions
+// alone, so that limits may change from epoch to epoch (backpressure, bytes) and a run
+// that comes back goes on with the round. No partition that lags is passed over more
+// than 9 times in a row while the limit is at least a tenth of n, nor more than
+// 2n/least + 20 times while it is at least the given least.
 func Share(lags []int64, l Limits) []int64 {
 	out := make([]int64, len(lags))
 	room := make([]int64, len(lags)) // what each may still take
@@ -41,45 +44,79 @@ func Share(lags []int64, l Limits) []int64 {
 		left -= n
 	}
 
-	// The turns of successive epochs tile the round of all partitions, whatever
-	// lags in between, so nobody is passed over twice.
 	n := len(lags)
 	turns := min(l.Records, max(int64(n+9)/10, l.Records/2), int64(n))
-	start := int(mulMod(l.Epoch, uint64(turns), uint64(n)))
-	if sabotage.On("share-not-rotated") {
-		start = 0
-	}
-	last := start
-	for k, given := 0, int64(0); k < n && given < turns; k++ {
-		last = (start + k) % n
-		if room[last] > 0 {
-			give(last, 1)
+	at := round(l.Epoch, n)
+	k := 0
+	for given := int64(0); k < n && given < turns; k++ {
+		if i := at(k); room[i] > 0 {
+			give(i, 1)
 			given++
 		}
 	}
-	byLag(room, &left, give)
-	for k := 1; left > 0; k++ { // less than one each is left
-		give((last+k)%n, 1)
+	byLag(lags, room, &left, give)
+	for ; left > 0; k++ { // less than one each is left
+		give(at(k%n), 1)
 	}
 	return out
 }
 
-// byLag gives each partition its part of left by what it has waiting, rounded
-// down. What full partitions could not take is divided again.
-func byLag(room []int64, left *int64, give func(i int, n int64)) {
+// round is the order in which partitions get their turns in an epoch. Whoever has
+// nothing to give only brings the turn of the others forward, so it is enough that the
+// first places of the orders of successive epochs cover all partitions, however many
+// those places are in each.
+//
+// The partitions lie in (at most) ten blocks, and each epoch begins with the next one:
+// so a tenth of the turns or more covers all in ten epochs. With less the place within
+// the block matters: it moves by the golden ratio, of which any number of successive
+// multiples are spread evenly, with no gap of twice the mean.
+func round(epoch uint64, n int) func(k int) int {
+	const golden = 0x9e3779b97f4a7c15 // of 1<<64
+	size := (n + 9) / 10
+	blocks := (n + size - 1) / size
+	first := int(epoch%uint64(blocks)) * size
+	size = min(size, n-first)
+	within, _ := bits.Mul64(epoch/uint64(blocks)*golden, uint64(size))
+	if sabotage.On("share-not-rotated") {
+		first, within = 0, 0
+	}
+	if sabotage.On("share-stays-in-place") {
+		within = 0
+	}
+	return func(k int) int {
+		if k < size {
+			return first + (int(within)+k)%size
+		}
+		return (first + k) % n
+	}
+}
+
+// byLag gives each partition its part of left by what it had waiting, whatever its cap,
+// rounded down. What full partitions could not take is divided again.
+func byLag(lags, room []int64, left *int64, give func(i int, n int64)) {
+	weight := func(i int) uint64 {
+		if room[i] == 0 {
+			return 0
+		}
+		if sabotage.On("share-by-cap") {
+			return uint64(room[i])
+		}
+		return uint64(lags[i])
+	}
 	for *left > 0 {
 		shift := 0 // only sums of absurd lags need it
-		sum, over := sumOf(room, shift)
+		sum, over := sumOf(weight, len(room), shift)
 		if over {
 			shift = bits.Len(uint(len(room)))
-			sum, _ = sumOf(room, shift)
+			sum, _ = sumOf(weight, len(room), shift)
 		}
 		if sum == 0 {
 			return
 		}
 		budget, before := uint64(*left), *left
-		for i, r := range room {
-			hi, lo := bits.Mul64(budget, uint64(r)>>shift)
+		for i := range room { // giving to one changes no weight of the others
+			w := weight(i) >> shift
+			hi, lo := bits.Mul64(budget, w)
 			part, _ := bits.Div64(hi, lo, sum) // a part of budget: it fits
 			give(i, int64(part))
 		}
@@ -89,18 +126,11 @@ func byLag(room []int64, left *int64, give func(i int, n int64)) {
 	}
 }
 
-func sumOf(room []int64, shift int) (sum uint64, over bool) {
-	for _, r := range room {
+func sumOf(weight func(i int) uint64, n, shift int) (sum uint64, over bool) {
+	for i := range n {
 		var carry uint64
-		sum, carry = bits.Add64(sum, uint64(r)>>shift, 0)
+		sum, carry = bits.Add64(sum, weight(i)>>shift, 0)
 		over = over || carry != 0
 	}
 	return sum, over
-}
-
-// mulMod is a*b mod m.
-func mulMod(a, b, m uint64) uint64 {
-	hi, lo := bits.Mul64(a%m, b%m)
-	_, rem := bits.Div64(hi, lo, m)
-	return rem
 }
