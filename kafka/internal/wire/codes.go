@@ -33,7 +33,7 @@ const (
 	ConcurrentTransactions Error = 51
 	UnknownProducerID      Error = 59
 	GroupNotFound          Error = 69
-	OffsetNotAvailable     Error = 77
+	OffsetNotAvailable     Error = 78
 	UnstableOffset         Error = 88
 	ProducerFenced         Error = 90
 	UnknownTopicID         Error = 100
@@ -46,9 +46,12 @@ func (e Error) Error() string {
 	}
 	switch e { // kafka-go has no words for these
 	case OffsetNotAvailable:
-		return "[77] Offset Not Available: the leader does not know yet how far its log is committed"
+		return "[78] Offset Not Available: the leader does not know yet how far its log is committed"
 	case TransactionAbortable:
 		return "[120] Transaction Abortable: the transaction has to be aborted before the producer can go on"
+	}
+	if kafkago.Error(e).Title() == "" {
+		return fmt.Sprintf("[%d] see this number in Kafka's list of error codes", int16(e))
 	}
 	return kafkago.Error(e).Error()
 }

@@ -267,4 +267,7 @@ func TestCodes(t *testing.T) {
 	require.False(t, Error(29).Retriable())
 	require.ErrorContains(t, Error(-1), "unknown server error")
 	require.NoError(t, code(0))
+	require.True(t, Error(78).Retriable())
+	require.ErrorContains(t, Error(78), "[78] Offset Not Available: the leader") // after an election
+	require.EqualError(t, Error(77), "[77] see this number in Kafka's list of error codes")
 }
