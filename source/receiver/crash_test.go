@@ -1,13 +1,13 @@
 package receiver_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 
 	"github.com/statemill/statemill/source"
@@ -140,6 +140,7 @@ func TestFailedFileIsNotLeft(t *testing.T) {
 // A disk that is full leaves nothing behind: not for each record that is sent again, and not what could not be removed
 // then (report 13).
 func TestFullDiskLeavesNothing(t *testing.T) {
+	noSpace := errors.New("no space left on device")
 	mem := vfs.NewMem()
 	faults := new(vfs.Faults)
 	h := newHand()
@@ -155,9 +156,9 @@ func TestFullDiskLeavesNothing(t *testing.T) {
 	}
 	before := names()
 	full := func() {
-		faults.Fail(vfs.Rule{Kinds: vfs.KindWrite, Path: "*.segment", Forever: true, Err: syscall.ENOSPC})
+		faults.Fail(vfs.Rule{Kinds: vfs.KindWrite, Path: "*.segment", Forever: true, Err: noSpace})
 		for range 20 {
-			require.ErrorIs(t, h.store("b"), syscall.ENOSPC)
+			require.ErrorIs(t, h.store("b"), noSpace)
 		}
 	}
 	full()

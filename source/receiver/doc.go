@@ -19,12 +19,15 @@
 // # How it works
 //
 // Calls of store that come at the same time share one write and one sync. The log
-// is a row of segment files. A block of records is written with a checksum; at a
-// start, everything up to the first torn block is kept and synced again before it
-// counts. A segment is never written to after a failure or a restart: the next
-// one begins, at the offset up to which all is durable, and what the older one
-// holds from there on does not exist. Segments go when all their records are in
-// committed epochs; the newest always stays, as it knows the next offset.
+// is a row of segment files. A block of records is written with a checksum, and
+// synced before the next one is begun; so at a start a block that is torn, with nothing
+// behind it, was never acknowledged and is left out, and one that is not whole and has
+// anything behind it is a [DamagedError]. A segment is never written to after a
+// failure or a restart: the next one begins, at the offset up to which all is durable,
+// and what the older one holds from there on does not exist. Segments go when all their
+// records are in committed epochs, the oldest first; the newest always stays, as it
+// knows the next offset. What failures leave behind goes too, at the latest at the
+// next start.
 //
 // One source at a time uses a directory; a lock sees to it where locks exist. The
 // directory belongs on the local disk of the machine that receives, and to the

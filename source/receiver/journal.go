@@ -2,6 +2,8 @@ package receiver
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,9 +40,11 @@ type journal struct {
 // segment is a file of the log.
 type segment struct {
 	path   string
+	layout layout
 	first  int64
 	size   int64 // of its whole blocks, with the head
 	blocks []mark
+	broken int64 // where a block is that had been synced and has changed; 0: none
 }
 
 // mark tells where a block begins.
@@ -134,8 +138,7 @@ func (j *journal) write(g *group) {
 	j.writing, j.pending = true, nil
 	first := j.durable
 	j.mu.Unlock()
-	endBlock(g.data, first, g.count)
-	err := j.put(g.data, first)
+	err := j.put(g, first)
 	j.mu.Lock()
 	if err != nil {
 		// What of it is in the file is not known, so the file is not used again.
@@ -155,14 +158,16 @@ func (j *journal) write(g *group) {
 	j.wake()
 }
 
-// put writes and syncs a block; only one goroutine is here.
-func (j *journal) put(b []byte, first int64) error {
+// put writes and syncs a group; only one goroutine is here.
+func (j *journal) put(g *group, first int64) error {
 	if j.file == nil || j.newest().size >= j.segmentBytes {
 		if err := j.roll(first); err != nil {
 			return err
 		}
 	}
-	if _, err := j.file.Write(b); err != nil {
+	s := j.newest()
+	endBlock(g.data, s.layout.salt, s.size, first, g.count)
+	if _, err := j.file.Write(g.data); err != nil {
 		return err
 	}
 	if sabotage.On("receiver-no-sync") {
@@ -188,7 +193,8 @@ func (j *journal) roll(first int64) error {
 	}
 	j.number++ // also if what follows fails: a name is used once
 	path := filepath.Join(j.dir, segmentName(j.number))
-	f, err := j.begin(path, first)
+	l := layout{version: version, salt: newSalt()}
+	f, err := j.begin(path, appendHead(nil, first, l.salt))
 	if err != nil {
 		if !errors.Is(err, fs.ErrExist) { // which is nobody's here, but not ours to remove
 			j.discard(path)
@@ -198,17 +204,24 @@ func (j *journal) roll(first int64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.file = f
-	j.segments = append(j.segments, &segment{path: path, first: first, size: headSize})
+	j.segments = append(j.segments, &segment{path: path, layout: l, first: first, size: headSize})
 	return nil
 }
 
+// newSalt is a number that no sender knows; it cannot fail.
+func newSalt() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	return binary.LittleEndian.Uint64(b[:])
+}
+
 // begin makes a segment's file, durable with its name.
-func (j *journal) begin(path string, first int64) (vfs.File, error) {
+func (j *journal) begin(path string, head []byte) (vfs.File, error) {
 	f, err := j.fs.Create(path)
 	if err != nil {
 		return nil, err
 	}
-	_, err = f.Write(appendHead(nil, first))
+	_, err = f.Write(head)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -231,6 +244,7 @@ func (j *journal) bounds() (oldest, next int64) {
 // piece is a part of a segment to read: blocks from at on, records below until.
 type piece struct {
 	path      string
+	layout    layout
 	at, size  int64
 	from, end int64
 }
@@ -250,7 +264,7 @@ func (j *journal) pieces(from, until int64) []piece {
 			continue
 		}
 		k := sort.Search(len(s.blocks), func(k int) bool { return s.blocks[k].first > lo }) - 1
-		out = append(out, piece{path: s.path, at: s.blocks[k].at, size: s.size, from: lo, end: hi})
+		out = append(out, piece{path: s.path, layout: s.layout, at: s.blocks[k].at, size: s.size, from: lo, end: hi})
 	}
 	return out
 }
@@ -278,5 +292,11 @@ func (j *journal) close() error {
 	}
 	f := j.file
 	j.file = nil
+	// The mark is worth having, but nothing is lost without it.
+	s, end := j.segments[len(j.segments)-1], beginBlock(nil)
+	endBlock(end, s.layout.salt, s.size, j.durable, 0)
+	if _, err := f.Write(end); err == nil {
+		_ = f.Sync()
+	}
 	return f.Close()
 }

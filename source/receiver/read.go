@@ -80,7 +80,7 @@ type downError struct{ error }
 func (s *Source[T]) blocks(ctx context.Context, p piece, f func(b *block) error) error {
 	file, err := s.fs.Open(p.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &DamagedError{Path: p.path, Reason: "it is gone"}
+		return &DamagedError{Path: p.path, Offset: p.from, Reason: "it is gone"}
 	}
 	if err != nil {
 		return err
@@ -92,20 +92,20 @@ func (s *Source[T]) blocks(ctx context.Context, p piece, f func(b *block) error)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		b, grown, ok, err := readBlock(file, at, p.size, buf)
+		b, grown, ok, err := p.layout.readBlock(file, at, p.size, buf)
 		if err != nil {
 			return err
 		}
 		if !ok {
-			return &DamagedError{Path: p.path, Reason: fmt.Sprintf("the block at byte %d, with offset %d, has changed", at, next)}
+			return changed(p.path, at, next)
 		}
-		buf, at = grown, at+b.size
+		buf, at = grown, b.end
 		err = f(&b)
 		if down, ok := err.(*downError); ok {
 			return down.error
 		}
 		if err != nil {
-			return &DamagedError{Path: p.path, Reason: err.Error()}
+			return &DamagedError{Path: p.path, Offset: next, Reason: err.Error()}
 		}
 		next = b.first + int64(b.count)
 	}

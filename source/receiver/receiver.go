@@ -164,7 +164,7 @@ func (s *Source[T]) Open(ctx context.Context, last *source.Plan) error {
 	o.health.next.Store(-1)
 	if hasPlan {
 		if r.From < oldest || r.Until > next {
-			err := &DamagedError{Path: s.dir, Reason: fmt.Sprintf("it holds the offsets [%d, %d), the checkpoint's last plan is [%d, %d)", oldest, next, r.From, r.Until)}
+			err := &DamagedError{Path: s.dir, Offset: -1, Reason: fmt.Sprintf("it holds the offsets [%d, %d), the checkpoint's last plan is [%d, %d)", oldest, next, r.From, r.Until)}
 			return errors.Join(err, j.close(), unlock())
 		}
 		o.pos = r.Until

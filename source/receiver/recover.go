@@ -16,23 +16,6 @@ const segmentSuffix = ".segment"
 
 func segmentName(number uint64) string { return fmt.Sprintf("%020d%s", number, segmentSuffix) }
 
-// DamagedError is a log whose files do not fit together: one is missing, or was
-// changed in a place that had been acknowledged.
-type DamagedError struct {
-	// Path is the file or directory.
-	Path string
-	// Reason is what is wrong with it.
-	Reason string
-}
-
-// Error names the file, the fault and the next step.
-func (e *DamagedError) Error() string {
-	return fmt.Sprintf("receiver log %s: %s: bring the file back, or start with a new directory and a new checkpoint", e.Path, e.Reason)
-}
-
-// Permanent says that trying again is of no use.
-func (e *DamagedError) Permanent() bool { return true }
-
 // openJournal finds out what is in the directory and makes it durable. Records below
 // keep are not needed: what is wrong with files that hold no others is nothing to
 // stop for. Nothing is removed yet; tidy does that.
@@ -61,6 +44,12 @@ func openJournal(fsys vfs.FS, dir string, segmentBytes, maxBytes, keep int64) (*
 		}
 		if err := j.add(s, end); err != nil {
 			return nil, err
+		}
+	}
+	if len(j.segments) > 0 {
+		// For the others the next one's offset tells whether anything is missing.
+		if s := j.segments[len(j.segments)-1]; s.broken > 0 {
+			return nil, changed(s.path, s.broken, j.durable)
 		}
 	}
 	// The names count from now on as well, though their writer may not have come to
@@ -106,7 +95,7 @@ func (j *journal) oldest(files []*segment, keep int64) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if first, err := readHead(head); err == nil && first <= keep {
+		if _, first, _, err := readHead(head); err == nil && first <= keep {
 			return i, nil
 		}
 	}
@@ -169,36 +158,41 @@ func (j *journal) scan(s *segment) (whole bool, end int64, err error) {
 	if err != nil {
 		return false, 0, err
 	}
-	if info.Size < headSize {
-		return false, 0, nil
-	}
-	head := make([]byte, headSize)
-	if _, err := f.ReadAt(head, 0); err != nil {
+	head := make([]byte, min(headSize, info.Size))
+	if err := readFull(f, head, 0); err != nil {
 		return false, 0, err
 	}
-	first, err := readHead(head)
+	l, first, size, err := readHead(head)
 	if err != nil {
-		// The head is on disk before the first block is begun. So a file that is no
-		// longer was still being made; its length may be there before its bytes.
-		if info.Size == headSize && !errors.Is(err, errNewer) {
+		// The head is on disk before the first block is begun. So a file that has no
+		// block was still being made; its length may be there before its bytes. (One
+		// of format 1 has a longer block than that.)
+		if info.Size <= headSize && !errors.Is(err, errNewer) {
 			return false, 0, nil
 		}
-		return false, 0, &DamagedError{Path: s.path, Reason: err.Error()}
+		return false, 0, &DamagedError{Path: s.path, Offset: -1, Reason: err.Error()}
 	}
-	s.first, s.size = first, headSize
+	s.layout, s.first, s.size = l, first, size
 	end = first
 	var buf []byte
 	for {
-		b, grown, ok, err := readBlock(f, s.size, info.Size, buf)
+		b, grown, ok, err := l.readBlock(f, s.size, info.Size, buf)
 		if err != nil {
 			return false, 0, err
 		}
 		buf = grown
-		if !ok || b.first != end || b.count <= 0 {
+		if !ok || b.first != end {
+			broken, err := l.follows(f, s.size, b.end, end, info.Size)
+			if broken {
+				s.broken = s.size
+			}
+			return true, end, err
+		}
+		if b.count == 0 { // the mark of Close
 			return true, end, nil
 		}
 		s.blocks = append(s.blocks, mark{b.first, s.size})
-		s.size += b.size
+		s.size = b.end
 		end += int64(b.count)
 	}
 }
@@ -210,10 +204,13 @@ func (j *journal) add(s *segment, end int64) error {
 	if n := len(j.segments); n > 0 {
 		last := j.segments[n-1]
 		if s.first < last.first {
-			return &DamagedError{Path: s.path, Reason: fmt.Sprintf("it begins at offset %d, before the segment before it at %d", s.first, last.first)}
+			return &DamagedError{Path: s.path, Offset: -1, Reason: fmt.Sprintf("it begins at offset %d, before the segment before it at %d", s.first, last.first)}
 		}
 		if s.first > j.durable {
-			return &DamagedError{Path: last.path, Reason: fmt.Sprintf("it ends at offset %d, but the next segment begins at %d", j.durable, s.first)}
+			if last.broken > 0 {
+				return changed(last.path, last.broken, j.durable)
+			}
+			return &DamagedError{Path: last.path, Offset: j.durable, Reason: fmt.Sprintf("it ends at offset %d, but the next segment begins at %d", j.durable, s.first)}
 		}
 		if len(last.blocks) == 0 {
 			j.gone = append(j.gone, last)

@@ -67,7 +67,7 @@ func (j *journal) fitting(from, until, most int64) (n, left int64, p piece) {
 				size, next = s.blocks[k+1].at-s.blocks[k].at, min(end, s.blocks[k+1].first)
 			}
 			if size > left {
-				return n, left, piece{path: s.path, at: s.blocks[k].at, size: s.size, from: from, end: next}
+				return n, left, piece{path: s.path, layout: s.layout, at: s.blocks[k].at, size: s.size, from: from, end: next}
 			}
 			n, left, from = n+next-from, left-size, next
 		}
