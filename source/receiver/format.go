@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math/bits"
 
 	"github.com/statemill/statemill/internal/sabotage"
 )
@@ -100,6 +101,15 @@ func beginBlock(dst []byte) []byte { return append(dst, make([]byte, blockHead).
 func appendRecord(dst, record []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(record)))
 	return append(dst, record...)
+}
+
+// sizeOfPayload is how long records are in a block.
+func sizeOfPayload(records [][]byte) int64 {
+	size := int64(0)
+	for _, r := range records {
+		size += int64(len(r)) + int64(bits.Len64(uint64(len(r))|1)+6)/7
+	}
+	return size
 }
 
 // endBlock fills in the head of the block that b is, which begins at a place of a file.

@@ -22,6 +22,7 @@ type journal struct {
 	dir          string
 	segmentBytes int64
 	maxBytes     int64 // of segments together; who appends beyond it waits
+	maxBlock     int64 // of a payload
 
 	tidying sync.Mutex // held by who removes files
 
@@ -87,7 +88,8 @@ func (j *journal) append(ctx context.Context, records [][]byte) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for j.full() && !j.closed {
+	// Each write empties the group, and no call needs more than half of it (see store).
+	for size := sizeOfPayload(records); !j.closed && (j.full() || !j.fits(size)); {
 		if err := j.wait(ctx); err != nil {
 			return err
 		}
@@ -114,6 +116,12 @@ func (j *journal) append(ctx context.Context, records [][]byte) error {
 	return g.err
 }
 
+// fits says that so many bytes of payload may join the group that is gathered: a block
+// that is longer than maxBlock would not be read back.
+func (j *journal) fits(size int64) bool {
+	return j.pending == nil || int64(len(j.pending.data)-blockHead)+size <= j.maxBlock || sabotage.On("receiver-groups-unbounded")
+}
+
 // full says that no more may be kept. The newest segment alone is never too much.
 func (j *journal) full() bool {
 	n := int64(0)
@@ -136,6 +144,7 @@ func (j *journal) isFull() bool {
 // write writes a group, without mu while it does I/O. mu is held around it.
 func (j *journal) write(g *group) {
 	j.writing, j.pending = true, nil
+	j.wake() // who did not fit into this group begins the next
 	first := j.durable
 	j.mu.Unlock()
 	err := j.put(g, first)

@@ -269,17 +269,15 @@ func (s *Source[T]) store(j *journal, k clock.Clock) Store[T] {
 	bucket := &rate{perSecond: s.MaxRate, clock: k}
 	return func(ctx context.Context, records ...T) error {
 		encoded := make([][]byte, len(records))
-		size := 0
 		for i, v := range records {
 			b, err := s.c.Append(nil, v)
 			if err != nil {
 				return fmt.Errorf("%v: record %d of %d: %w", s, i+1, len(records), err)
 			}
 			encoded[i] = b
-			size += len(b)
 		}
-		if size > maxBlock/2 {
-			return fmt.Errorf("%v: %d records take %d bytes: give store at most %d at once", s, len(records), size, maxBlock/2)
+		if size := sizeOfPayload(encoded); size > j.maxBlock/2 {
+			return fmt.Errorf("%v: %d records take %d bytes: give store at most %d at once", s, len(records), size, j.maxBlock/2)
 		}
 		if err := bucket.wait(ctx, len(records)); err != nil {
 			return err

@@ -20,7 +20,7 @@ func segmentName(number uint64) string { return fmt.Sprintf("%020d%s", number, s
 // keep are not needed: what is wrong with files that hold no others is nothing to
 // stop for. Nothing is removed yet; tidy does that.
 func openJournal(fsys vfs.FS, dir string, segmentBytes, maxBytes, keep int64) (*journal, error) {
-	j := &journal{fs: fsys, dir: dir, segmentBytes: segmentBytes, maxBytes: maxBytes, changed: make(chan struct{})}
+	j := &journal{fs: fsys, dir: dir, segmentBytes: segmentBytes, maxBytes: maxBytes, maxBlock: maxBlock, changed: make(chan struct{})}
 	if err := makeDir(fsys, dir); err != nil {
 		return nil, err
 	}

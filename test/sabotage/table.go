@@ -128,8 +128,8 @@ var table = []Break{
 	{Name: "bytes-not-capped", Package: "kafka", Test: "TestBytesAreCappedFromTheFirstBatchOn"},
 	{Name: "dead-letter-time-of-run", Package: "kafka", Test: "TestDeadLetterOfAnyRecord"},
 	{Name: "headers-weigh-nothing", Package: "kafka", Test: "TestHeadersFillBatches"},
-	{Name: "kafka-duplicate-at-first", Package: "kafka", Test: "TestDuplicateAtTheFirstTry"},
 	{Name: "kafka-cut-head-is-alien", Package: "kafka", Test: "TestVersionsThatAreCut"},
+	{Name: "kafka-duplicate-at-first", Package: "kafka", Test: "TestDuplicateAtTheFirstTry"},
 	{Name: "kafka-epoch-twice", Package: "test/kafka", Test: "TestSinkSuite/embedded/EpochsGoForward"},
 	{Name: "kafka-hang-up-is-a-refusal", Package: "kafka", Test: "TestHandshakesThatAreCut"},
 	{Name: "kafka-late-request", Package: "test/kafka", Test: "TestLateRequests/embedded"},
@@ -157,6 +157,7 @@ var table = []Break{
 	{Name: "two-sinks-on-one-cluster", Package: "kafka", Test: "TestTwoSinksOnOneCluster"},
 	{Name: "two-sources-in-one-group", Package: "kafka", Test: "TestTwoSourcesInOneGroup"},
 	{Name: "ranges-one-by-one", Package: "kafka", Test: "TestRangesComeTogether"},
+	{Name: "start-of-another-topic", Package: "kafka", Test: "TestOffsetsAreOfTheFirstTopic"},
 	{Name: "wait-for-last-record", Package: "kafka", Test: "TestHoleAtTheEnd"},
 
 	{Name: "aborted-pass", Package: "kafka/internal/batch", Test: "TestTransactions"},
@@ -165,6 +166,7 @@ var table = []Break{
 
 	{Name: "receiver-all-torn", Package: "source/receiver", Test: "TestDamage"},
 	{Name: "receiver-forgets-early", Package: "source/receiver", Test: "TestSuite"},
+	{Name: "receiver-groups-unbounded", Package: "source/receiver", Test: "TestGroupsAreBounded"},
 	{Name: "receiver-heads-anywhere", Package: "source/receiver", Test: "TestTornTail"},
 	{Name: "receiver-hides-failure", Package: "source/receiver", Test: "TestReportOfTheReceiver"},
 	{Name: "receiver-no-sync", Package: "source/receiver", Test: "TestEveryCallFails"},
