@@ -129,7 +129,7 @@ func (s *kafkaSource) welcome(f found) (back []*part, tell func()) {
 		switch {
 		case i < 0:
 		case !s.absent[i].returns(p):
-			other[p.Topic] = true
+			other[p.Topic], s.anew[p.Topic] = true, true
 		case !slices.Contains(f.dark, p):
 			q := s.absent[i]
 			q.doubtful = q.placed && q.epoch >= 0

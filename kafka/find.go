@@ -102,13 +102,14 @@ func (s *kafkaSource) listed(ctx context.Context, k *cluster, may func(topic str
 	return f, nil
 }
 
-// offsetsNamed checks that FromOffsets names partitions that exist, or were read.
+// offsetsNamed checks that FromOffsets names partitions that exist. Of a topic that was
+// read, they may have been of one that had the name before.
 func (s *kafkaSource) offsetsNamed(parts []*part, read []source.Range) error {
 	if s.cfg.follows() {
 		return nil // they may come
 	}
 	for tp := range s.cfg.offsets {
-		if _, was := positions(tp.Topic, read)[tp.Partition]; !was && !slices.ContainsFunc(parts, func(p *part) bool { return p.TopicPartition == tp }) {
+		if len(positions(tp.Topic, read)) == 0 && !slices.ContainsFunc(parts, func(p *part) bool { return p.TopicPartition == tp }) {
 			return &source.ChangedError{Source: s.String(), What: fmt.Sprintf("FromOffsets names partition %v, which does not exist", tp)}
 		}
 	}
@@ -140,7 +141,7 @@ func (s *kafkaSource) look(ctx context.Context) error {
 // yet: it comes next time. A topic that is another one than before is not looked at
 // here; the plan finds out.
 func (s *kafkaSource) add(f found) {
-	var fresh []string
+	var fresh, told []string
 	s.mu.Lock()
 	back, tell := s.welcome(f)
 	all := append(slices.Clone(s.parts), back...)
@@ -149,8 +150,13 @@ func (s *kafkaSource) add(f found) {
 		if known || slices.Contains(f.dark, p) {
 			continue
 		}
-		p.late = true
-		all, fresh = append(all, p), append(fresh, p.name)
+		p.late, p.anew = true, s.anew[p.Topic]
+		all = append(all, p)
+		if offset, named := s.named(p); named {
+			told = append(told, p.startsAt(offset))
+		} else {
+			fresh = append(fresh, p.name)
+		}
 		s.byName[p.name] = p
 	}
 	slices.SortStableFunc(all, func(a, b *part) int { return s.cfg.order(a.TopicPartition, b.TopicPartition) })
@@ -160,4 +166,13 @@ func (s *kafkaSource) add(f found) {
 	if len(fresh) > 0 {
 		s.notice("new partitions are read from their first offset: %s", strings.Join(fresh, ", "))
 	}
+	for _, text := range told {
+		s.notice("%s", text)
+	}
+}
+
+// startsAt tells of a partition that was not read before and does not begin with its first
+// offset.
+func (p *part) startsAt(offset int64) string {
+	return fmt.Sprintf("topic %q partition %d was not read before: it is read from offset %d, as FromOffsets says", p.Topic, p.Partition, offset)
 }

@@ -93,6 +93,7 @@ func (s *kafkaSource) goOn(err error) bool {
 func (s *kafkaSource) forget(topic string) {
 	var dropped []*part
 	s.mu.Lock()
+	s.anew[topic] = true
 	s.parts = slices.DeleteFunc(slices.Clone(s.parts), func(p *part) bool {
 		if p.Topic != topic {
 			return false

@@ -150,7 +150,7 @@ func (s *kafkaSource) move(ctx context.Context, p *part, have *span) (move, erro
 // begin is where a partition without a position starts. One that appeared later has
 // nothing that is older than the job.
 func (s *kafkaSource) begin(p *part, have *span) int64 {
-	if offset, named := s.cfg.offsets[p.TopicPartition]; named {
+	if offset, named := s.named(p); named {
 		return offset
 	}
 	switch {
@@ -163,6 +163,13 @@ func (s *kafkaSource) begin(p *part, have *span) int64 {
 		return have.latest
 	}
 	return min(max(have.timed, have.earliest), have.latest)
+}
+
+// named is where a partition is to start by FromOffsets. That is said of the topic as it
+// was then: one that was made again has other records at these offsets, if any.
+func (s *kafkaSource) named(p *part) (offset int64, named bool) {
+	offset, named = s.cfg.offsets[p.TopicPartition]
+	return offset, named && (!p.anew || sabotage.On("start-of-another-topic"))
 }
 
 // settled waits for the end to reach from. Where the topic's id says that it is the

@@ -11,12 +11,16 @@ import (
 
 // resumed is what a run begins with. gone are partitions of the last plan that are not
 // read any more: their part of the plan may have to be read again, if the epoch was not
-// committed. absent are those that would be read if they were there.
-type resumed struct{ parts, gone, absent []*part }
+// committed. absent are those that would be read if they were there. again are topics that
+// were made again.
+type resumed struct {
+	parts, gone, absent []*part
+	again               map[string]bool
+}
 
 // resume puts the partitions where the last plan ended.
 func (s *kafkaSource) resume(f found, last *source.Plan) (at resumed, err error) {
-	at.parts = f.parts
+	at.parts, at.again = f.parts, map[string]bool{}
 	if last == nil {
 		return at, nil
 	}
@@ -25,7 +29,7 @@ func (s *kafkaSource) resume(f found, last *source.Plan) (at resumed, err error)
 		until[r.Partition] = r
 		topics[partitionOf(r.Partition).Topic] = true
 	}
-	again, absent := map[string]bool{}, map[string][]*part{}
+	absent := map[string][]*part{}
 	for _, p := range f.parts {
 		r, ok := until[p.name]
 		switch {
@@ -34,13 +38,19 @@ func (s *kafkaSource) resume(f found, last *source.Plan) (at resumed, err error)
 		case ok && !s.cfg.onLoss:
 			return at, &Error{Doing: "resume", Err: madeAgain(p.Topic, r.Epoch, p.id, last.Ranges), final: true}
 		case ok:
-			p.late, again[p.Topic] = true, true
+			p.late, at.again[p.Topic] = true, true
 		default:
 			// Of a topic that was read before: it is new. Of one that may have appeared
 			// while nobody looked: the same.
 			p.late = topics[p.Topic] || s.cfg.follows()
 		}
 		delete(until, p.name)
+	}
+	for _, p := range f.parts {
+		p.anew = at.again[p.Topic]
+		if offset, named := s.named(p); named && !p.placed && topics[p.Topic] {
+			s.notice("%s", p.startsAt(offset))
+		}
 	}
 	for _, r := range last.Ranges {
 		if _, ok := until[r.Partition]; !ok {
@@ -49,7 +59,7 @@ func (s *kafkaSource) resume(f found, last *source.Plan) (at resumed, err error)
 		p := newPart(partitionOf(r.Partition), r.Epoch)
 		p.at(r)
 		switch {
-		case !s.cfg.covers(p.TopicPartition), again[p.Topic]:
+		case !s.cfg.covers(p.TopicPartition), at.again[p.Topic]:
 			at.gone = append(at.gone, p)
 		case !s.cfg.onLoss:
 			return at, &Error{Doing: "resume", Err: noTopic(p.Topic, last.Ranges), final: true}
@@ -58,7 +68,7 @@ func (s *kafkaSource) resume(f found, last *source.Plan) (at resumed, err error)
 			absent[p.Topic] = append(absent[p.Topic], p)
 		}
 	}
-	for _, t := range sortedKeys(again) {
+	for _, t := range sortedKeys(at.again) {
 		s.count("lost_topics", 1)
 		s.notice("topic %q was deleted and made again: what was not read of it is lost (%s)", t, ends(t, last.Ranges))
 	}

@@ -34,8 +34,9 @@ type kafkaSource struct {
 	absent   []*part         // set aside
 	missed   map[string]bool // topics that reads have waited for in vain
 	byName   map[string]*part
-	missing  []string // topics that do not exist yet
-	unproved unproved // reads of the newest plan
+	anew     map[string]bool // topics that were made again under this run, or before it
+	missing  []string        // topics that do not exist yet
+	unproved unproved        // reads of the newest plan
 	counts   map[string]int64
 	planning time.Time // since when a plan has been trying, zero when none is
 	planErr  error     // of the last try
@@ -51,6 +52,7 @@ type part struct {
 	doubtful bool  // next is from an earlier run: the log may be another one
 
 	late   bool  // it appeared after the start: it begins with its first offset
+	anew   bool  // its topic was made again: where a start is said to be is of the one before
 	placed bool  // next is known
 	back   bool  // it was set aside before
 	next   int64 // all before it was planned
@@ -143,7 +145,7 @@ func (s *kafkaSource) Open(ctx context.Context, last *source.Plan) error {
 	s.mu.Lock()
 	s.cluster, s.open = k, true
 	s.parts, s.missing, s.byName = at.parts, found.missing, map[string]*part{}
-	s.absent, s.missed = at.absent, map[string]bool{}
+	s.absent, s.missed, s.anew = at.absent, map[string]bool{}, at.again
 	s.unproved.proveAnew(last)
 	for _, p := range slices.Concat(at.gone, at.absent, at.parts) {
 		s.byName[p.name] = p
