@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/statemill/statemill/internal/invariants"
 	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/rdd"
 )
@@ -136,7 +137,13 @@ func nodeOf[T any](in Stream[T]) (n *node) {
 
 // bind makes the typed stream of a node: build gives the RDD of a batch.
 func bind[T any](n *node, build func(b *batchRun) (*rdd.RDD[T], error)) *DStream[T] {
-	n.build = func(b *batchRun) (any, error) { return build(b) }
+	n.build = func(b *batchRun) (any, error) {
+		r, err := build(b)
+		if invariants.Enabled && err == nil { // else rdd.Local would run it: no policy, no retries
+			invariants.Check(r.Executor() == rdd.Executor(b.run.exec), "dstream: the RDD of %q is not run by the run's executor", n.label())
+		}
+		return r, err
+	}
 	n.empty = func() any { return rdd.Parallelize[T](nil, 1) }
 	n.keep = func(r any) (any, func()) {
 		kept := rdd.Keep(r.(*rdd.RDD[T]))

@@ -131,7 +131,7 @@ func windowByKey[K comparable, V any](in Stream[Pair[K, V]], kind string, isNil 
 		return by(b).String()
 	}
 	again := func(b *batchRun, parts [][]Pair[K, V], layout string) *rdd.RDD[Pair[K, V]] {
-		r, p := ofRows(w.node, parts), by(b)
+		r, p := ofRows(b, w.node, parts), by(b)
 		if layout == layoutOf(b) && len(parts) == p.Partitions() {
 			return r.WithPartitioner(p)
 		}
@@ -153,13 +153,13 @@ func (w *keyedWindow[K, V]) merged(b *batchRun) (*rdd.RDD[Pair[K, V]], error) {
 	if err != nil {
 		return nil, err
 	}
-	return mergeOf(w.by(b), s.all()), nil
+	return mergeOf(b, w.by(b), s.all()), nil
 }
 
 // mergeOf joins rows that lie by p, of none too.
-func mergeOf[K comparable, V any](p Partitioner[K], rs []*rdd.RDD[Pair[K, V]]) *rdd.RDD[Pair[K, V]] {
+func mergeOf[K comparable, V any](b *batchRun, p Partitioner[K], rs []*rdd.RDD[Pair[K, V]]) *rdd.RDD[Pair[K, V]] {
 	if len(rs) == 0 {
-		return rdd.Parallelize[Pair[K, V]](nil, p.Partitions()).WithPartitioner(p)
+		return rdd.Parallelize[Pair[K, V]](nil, p.Partitions()).WithPartitioner(p).WithExecutor(b.run.exec)
 	}
 	return rdd.Merge(p, rs...)
 }

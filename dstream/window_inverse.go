@@ -92,7 +92,7 @@ func inverse[K comparable, V any](in Stream[Pair[K, V]], kind string, add, sub f
 			return r, err
 		}
 		p := w.by(b)
-		sums := rdd.ReduceByKey(mergeOf(p, append(s.late, r)), add, p)
+		sums := rdd.ReduceByKey(mergeOf(b, p, append(s.late, r)), add, p)
 		if keep != nil {
 			sums = rdd.Filter(sums, func(kv Pair[K, V]) bool { return keep(kv.Key, kv.Value) })
 		}
@@ -129,7 +129,7 @@ func (w *keyedWindow[K, V]) moves(b *batchRun) (*rdd.RDD[Pair[K, move[V]]], erro
 	for _, x := range batches {
 		moved = append(moved, rdd.MapValues(x.r, func(v V) move[V] { return move[V]{x.slide, x.gone, v} }))
 	}
-	return mergeOf(w.by(b), moved), nil
+	return mergeOf(b, w.by(b), moved), nil
 }
 
 // slid is a key's result after its moves.

@@ -207,9 +207,10 @@ func broughtBack[T any](o *logOp, again func(*batchRun, [][]T, string) *rdd.RDD[
 	return out, nil
 }
 
-// ofRows is an RDD of the rows that a log had.
-func ofRows[T any](n *node, parts [][]T) *rdd.RDD[T] {
-	return rdd.New(len(parts), func(t *rdd.Task, emit func(T) error) error {
+// ofRows is an RDD of the rows that a log had. It has the run's executor, as what the
+// sources give: a window may hold nothing else.
+func ofRows[T any](b *batchRun, n *node, parts [][]T) *rdd.RDD[T] {
+	r := rdd.New(len(parts), func(t *rdd.Task, emit func(T) error) error {
 		t.Origin = rdd.Origin{Stream: n.label()}
 		for i, v := range parts[t.Partition] {
 			t.Origin.Offset = int64(i)
@@ -219,6 +220,10 @@ func ofRows[T any](n *node, parts [][]T) *rdd.RDD[T] {
 		}
 		return nil
 	}).Named(n.label())
+	if sabotage.On("window-of-no-executor") {
+		return r
+	}
+	return r.WithExecutor(b.run.exec)
 }
 
 // bringBack remembers the batches that the logs have. It is called when a life

@@ -65,7 +65,7 @@ func reduceInverse[T any](in Stream[T], kind string, add, sub func(T, T) T, leng
 func windowed[T any](in Stream[T], kind string, length, slide time.Duration) *DStream[T] {
 	p := nodeOf(in)
 	n := newWindow(kind, p, length, slide)
-	logBatches(n, p, func(_ *batchRun, parts [][]T, _ string) *rdd.RDD[T] { return ofRows(n, parts) }, nil)
+	logBatches(n, p, func(b *batchRun, parts [][]T, _ string) *rdd.RDD[T] { return ofRows(b, n, parts) }, nil)
 	return bind(n, func(b *batchRun) (*rdd.RDD[T], error) {
 		s, err := spanOf[T](b, n, p, length)
 		if err != nil {
@@ -74,7 +74,7 @@ func windowed[T any](in Stream[T], kind string, length, slide time.Duration) *DS
 		if all := s.all(); len(all) > 0 {
 			return rdd.Union(all...).Named(n.label()), nil
 		}
-		return rdd.Parallelize[T](nil, 1).Named(n.label()), nil
+		return rdd.Parallelize[T](nil, 1).Named(n.label()).WithExecutor(b.run.exec), nil
 	})
 }
 

@@ -120,6 +120,7 @@ var table = []Break{
 	{Name: "window-change-not-seen", Package: "dstream", Test: "TestInverseWindowChanged"},
 	{Name: "window-overflow", Package: "dstream", Test: "TestWindowOfAllThereWas"},
 	{Name: "window-forgets", Package: "dstream", Test: "TestWindowsAreTheModel"},
+	{Name: "window-of-no-executor", Package: "dstream", Test: "TestWindowOfDownTime"},
 
 	{Name: "absent-topic-begins-anew", Package: "kafka", Test: "TestTopicUnknownForAWhile"},
 	{Name: "ahead-anywhere", Package: "kafka", Test: "TestReadAheadIsNoPlan"},
