@@ -35,6 +35,7 @@ type journal struct {
 	durable  int64         // the next offset, up to which all is synced
 	pending  *group        // calls that wait for the next write
 	writing  bool          // one of the callers writes for all
+	draining bool          // nobody waits for room any more
 	closed   bool
 }
 
@@ -90,6 +91,9 @@ func (j *journal) append(ctx context.Context, records [][]byte) error {
 	defer j.mu.Unlock()
 	// Each write empties the group, and no call needs more than half of it (see store).
 	for size := sizeOfPayload(records); !j.closed && (j.full() || !j.fits(size)); {
+		if j.draining && j.full() {
+			return errClosed
+		}
 		if err := j.wait(ctx); err != nil {
 			return err
 		}
@@ -276,6 +280,14 @@ func (j *journal) pieces(from, until int64) []piece {
 		out = append(out, piece{path: s.path, layout: s.layout, at: s.blocks[k].at, size: s.size, from: lo, end: hi})
 	}
 	return out
+}
+
+// drain lets nobody wait for room any more, which only a batch could make.
+func (j *journal) drain() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.draining = true
+	j.wake()
 }
 
 // shut lets nobody begin to append any more.

@@ -2,21 +2,25 @@ package receiver
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"time"
 )
 
 // maxLine is the longest line that Lines takes in, in bytes.
 const maxLine = 4 << 20
 
 // Lines receives the lines, without their ends, that a TCP server at addr
-// ("host:port") sends. Lines that arrive together are stored together. When the
-// server closes the connection, or the connection breaks, that is an error of
-// the receiver, which is called again after a pause; a line without an end is
-// then dropped. What the server sends while nobody is connected is not received.
+// ("host:port") sends. Lines that arrive together are stored together, and no whole
+// line waits for the next one. When the server closes the connection, or the connection
+// breaks, that is an error of the receiver, which is called again after a pause; a line
+// without an end is then dropped. What the server sends while nobody is connected is not
+// received. When the source is closed, the lines that have come are still stored, but
+// for a second at most.
 func Lines(addr string) Receiver[string] {
 	return Func[string](func(ctx context.Context, store Store[string]) error {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -30,6 +34,8 @@ func Lines(addr string) Receiver[string] {
 }
 
 func readLines(ctx context.Context, r io.Reader, store Store[string], what string) error {
+	storing, stop := outlive(ctx, lastStore)
+	defer stop()
 	in := bufio.NewReaderSize(r, 64<<10)
 	var lines []string
 	var long []byte
@@ -46,20 +52,39 @@ func readLines(ctx context.Context, r io.Reader, store Store[string], what strin
 			err = fmt.Errorf("%s: the server closed the connection", what)
 		}
 		if err != nil {
-			return errors.Join(storeAll(ctx, store, lines), err)
+			return errors.Join(storeAll(storing, store, lines), err)
 		}
 		line := long[:len(long)-1]
 		if n := len(line); n > 0 && line[n-1] == '\r' {
 			line = line[:n-1]
 		}
 		lines, long = append(lines, string(line)), long[:0]
-		if in.Buffered() == 0 || len(lines) >= 4096 {
-			if err := storeAll(ctx, store, lines); err != nil {
+		if len(lines) >= 4096 || !hasLine(in) {
+			if err := storeAll(storing, store, lines); err != nil {
 				return err
 			}
 			lines = lines[:0]
 		}
 	}
+}
+
+// hasLine says whether a whole line is in the buffer; the beginning of one is none, as
+// its end may be long in coming.
+func hasLine(in *bufio.Reader) bool {
+	there, _ := in.Peek(in.Buffered())
+	return bytes.IndexByte(there, '\n') >= 0
+}
+
+// outlive gives a context that ends a while after ctx.
+func outlive(ctx context.Context, while time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		bound, end := context.WithTimeout(longer, while)
+		defer end()
+		<-bound.Done()
+		cancel()
+	})
+	return longer, func() { stop(); cancel() }
 }
 
 func storeAll(ctx context.Context, store Store[string], lines []string) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/statemill/statemill/source"
 )
@@ -152,15 +153,26 @@ func (s *Source[T]) Locate(_ string, offset int64) string {
 	return fmt.Sprintf("%v, record %d", s, offset)
 }
 
-// Close stops the receiver and waits for it. What it has stored stays.
+// lastStore is how long a receiver may still store what it has in hand when the source
+// is closed.
+const lastStore = time.Second
+
+// Close stops the receiver and waits for it. What it has stored stays. It may still
+// store what it had taken in before, for a second and as far as the log has room.
 func (s *Source[T]) Close() error {
 	o := s.open.Load()
 	if o == nil {
 		return nil
 	}
 	o.cancel()
-	// Whoever waits for room in the log waits no longer; the rest of a group that
-	// is being written is still written.
+	o.j.drain()
+	bound, end := context.WithTimeout(context.Background(), lastStore)
+	defer end()
+	select {
+	case <-o.done:
+	case <-bound.Done(): // one that does not look at its context, but perhaps at errors
+	}
+	// The rest of a group that is being written is still written.
 	o.j.shut()
 	<-o.done
 	s.open.Store(nil)
