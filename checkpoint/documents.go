@@ -119,11 +119,13 @@ type Plan struct {
 	Prev      int64 `json:"prev"`
 	Watermark int64 `json:"watermark"`
 	// Metadata is for a change the metadata that it will bring into force; for
-	// a batch it only tells what its planner meant to name.
+	// a batch what its planner meant to name: new operators that were not given a
+	// number of partitions take that of the planner's from there.
 	Metadata uint64 `json:"metadata"`
 	// Sources are the ranges of every source; none for a change.
 	Sources []SourcePlan `json:"sources"`
-	// Settings are for people and tools.
+	// Settings are the engine's own; the log only keeps them. Redoing the epoch
+	// under them gives what its planner would have given.
 	Settings map[string]string `json:"settings,omitempty"`
 }
 

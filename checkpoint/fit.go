@@ -31,13 +31,19 @@ type fitter struct {
 	commit  *Commit   // the newest, or nil
 	next    uint64    // the epoch that comes next
 	pending bool      // it is a batch that is planned
+	planned *Metadata // what its planner meant to bring into force, or nil
 	out     fit
 	refused []error
 }
 
 // fitJob says how the job fits, or all that refuses it (a *RefusedError).
 func fitJob(cfg *Config, base *Metadata, commit *Commit, next uint64, pending bool) (fit, error) {
-	f := &fitter{cfg: cfg, base: base, commit: commit, next: next, pending: pending}
+	return fitPlanned(cfg, base, commit, next, pending, nil)
+}
+
+// fitPlanned is fitJob for a pending batch whose planner had the metadata planned.
+func fitPlanned(cfg *Config, base *Metadata, commit *Commit, next uint64, pending bool, planned *Metadata) (fit, error) {
+	f := &fitter{cfg: cfg, base: base, commit: commit, next: next, pending: pending, planned: planned}
 	if base == nil {
 		f.base = &Metadata{Interval: cfg.Interval}
 	}
@@ -91,6 +97,13 @@ func (f *fitter) fresh(job *JobOperator) {
 	op := job.Operator
 	op.Partitioner = PartitionerName(op.Partitioner)
 	op.Number, op.Layout, op.Since, op.Older = f.out.numbers, 0, f.next, nil
+	// A sink may have the epoch already, with the chains of as many partitions as its
+	// planner had; the job's own number may be that of another machine's cores.
+	if f.pending && f.planned != nil && !job.PartitionsGiven && !sabotage.On("planned-partitions-forgotten") {
+		if old := f.planned.Operator(job.Name); old != nil && old.Partitioner == op.Partitioner {
+			op.Partitions = old.Partitions
+		}
+	}
 	f.out.batch = append(f.out.batch, op)
 	f.out.job = append(f.out.job, op)
 	f.out.changes = append(f.out.changes, Change{Fresh: true})

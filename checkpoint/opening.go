@@ -245,6 +245,11 @@ func (s *Session) readPlan(ctx context.Context, n uint64) (protocol.Result, erro
 	kind := protocol.Batch
 	if p.Kind == KindChange {
 		kind = protocol.Change
+	} else if p.Metadata != 0 {
+		s.planned, err = s.root.Metadata(ctx, p.Metadata)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return protocol.Result{}, err
+		}
 	}
 	return protocol.PlanIs(p.Term, kind), nil
 }
@@ -252,7 +257,7 @@ func (s *Session) readPlan(ctx context.Context, n uint64) (protocol.Result, erro
 // prepare judges the job beside what is in force now.
 func (s *Session) prepare() (err error) {
 	pending := s.m.Next().Kind == protocol.Compute
-	if s.fit, err = fitJob(&s.cfg, s.inForce, s.commit, s.Epoch(), pending); err != nil {
+	if s.fit, err = fitPlanned(&s.cfg, s.inForce, s.commit, s.Epoch(), pending, s.planned); err != nil {
 		s.stopped = err
 	}
 	return err

@@ -75,6 +75,7 @@ type Session struct {
 	start   Start
 
 	plan     *Plan            // of the epoch under way
+	planned  *Metadata        // of a pending plan, as its planner meant it
 	target   *Metadata        // that the next commit names, once it is written
 	entries  []OperatorCommit // of the commit to come
 	input    CommitInput

@@ -17,6 +17,8 @@ type batchRun struct {
 	prev  time.Time // the batch before, or the zero time
 	ctx   context.Context
 	slots []slot
+	// parts is how many partitions an operator by key has that was not given a number.
+	parts int
 
 	over atomic.Bool // committed or given up: sources are not read any more
 
@@ -40,7 +42,10 @@ func newBatchRun(r *run, ctx context.Context, b Batch) *batchRun {
 	if prev.Before(r.zero) { // none yet
 		prev = r.zero
 	}
-	return &batchRun{run: r, batch: b, prev: prev, ctx: ctx, slots: make([]slot, len(r.ssc.nodes)), shuffles: map[int]any{}}
+	return &batchRun{
+		run: r, batch: b, prev: prev, ctx: ctx, parts: r.workers,
+		slots: make([]slot, len(r.ssc.nodes)), shuffles: map[int]any{},
+	}
 }
 
 // get gives the RDD of a stream in this batch.

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/statemill/statemill/checkpoint"
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/sink"
 	"github.com/statemill/statemill/source"
 )
@@ -14,10 +16,17 @@ import (
 // One epoch on a checkpoint, each step durable before the next: plan → compute →
 // deltas → plain outputs → exactly-once sinks → commit.
 
+// settingPartitions is the number of partitions that the operators by key of the epoch
+// have which were not given one. Whoever redoes the epoch takes it from the plan: on
+// another machine, or with another WithParallelism, what the sinks get would differ.
+const settingPartitions = "defaultPartitions"
+
 // plan writes down what the epoch reads, before anything is read.
 func (d *durable) plan(ctx context.Context, prev int64) error {
 	b := d.r.cur.batch
-	p := checkpoint.Plan{Time: b.Time.UnixNano(), Prev: prev}
+	p := checkpoint.Plan{Time: b.Time.UnixNano(), Prev: prev, Settings: map[string]string{
+		settingPartitions: strconv.Itoa(d.r.cur.b.parts),
+	}}
 	for _, in := range d.r.inputs {
 		p.Sources = append(p.Sources, checkpoint.SourcePlan{Name: in.name(), Ranges: in.plan.Ranges})
 	}
@@ -28,14 +37,23 @@ func (d *durable) plan(ctx context.Context, prev int64) error {
 // redo takes the plan of an epoch from the file that an earlier run has written.
 func (d *durable) redo() error {
 	d.beginEpoch()
+	pending := d.start.Pending
+	if text, ok := pending.Settings[settingPartitions]; ok && !sabotage.On("redo-other-partitions") {
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || n < 1 {
+			return fmt.Errorf("%s: %w: the setting %s is %q, not a number of partitions",
+				checkpoint.PlanName(pending.Epoch), checkpoint.ErrCorrupt, settingPartitions, text)
+		}
+		d.r.cur.b.parts = int(n)
+	}
 	for _, in := range d.r.inputs {
-		p := planOf(d.start.Pending, in.name())
+		p := planOf(pending, in.name())
 		if p == nil {
 			p = &source.Plan{} // a source that the plan does not know
 		}
 		in.retries, in.limit, in.rate = 0, 0, 0 // planned under those of another run
 		if err := in.begin(*p); err != nil {
-			return fmt.Errorf("%s: source %q: %w", checkpoint.PlanName(d.start.Pending.Epoch), in.name(), err)
+			return fmt.Errorf("%s: source %q: %w", checkpoint.PlanName(pending.Epoch), in.name(), err)
 		}
 	}
 	return nil

@@ -44,7 +44,8 @@ func Name(name string) OpOption {
 
 // NumPartitions sets the number of partitions of an operator that moves records
 // by key, or of a Keyed: shorthand for PartitionedBy(partitioner.Hash(n)). Of the
-// two the last one counts. Default: the parallelism of the context.
+// two the last one counts. Default: the parallelism of the context; an epoch that is redone has
+// as many as it was planned with.
 func NumPartitions(n int) OpOption {
 	return func(c *opConfig) { c.partitions, c.partitionsSet, c.partitioned = n, true, false }
 }

@@ -86,7 +86,7 @@ func byOptions[K comparable](n *node, kind string, opts []OpOption) (by func(b *
 		if o.partitioned {
 			return given
 		}
-		return partitioner.Hash[K](o.parts(b.run.workers))
+		return partitioner.Hash[K](o.parts(b.parts))
 	}, faults
 }
 

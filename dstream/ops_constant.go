@@ -10,6 +10,8 @@ import (
 // Parallelize makes a dataset of a slice, which must not change while it is
 // used: for Constant, and for the bodies of Transform and ForeachRDD. It has as
 // many partitions as the context's parallelism, unless NumPartitions is given.
+// Give it where the rows of an exactly-once output lie as those of the dataset do: an epoch that
+// another machine redoes must come out in the same partitions.
 func Parallelize[T any](ssc *StreamingContext, records []T, opts ...OpOption) *rdd.RDD[T] {
 	o, faults := opOptions("Parallelize", opts, false, true)
 	workers := runtime.GOMAXPROCS(0)

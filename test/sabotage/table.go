@@ -93,6 +93,8 @@ var table = []Break{
 	{Name: "counter-keeps-failed", Package: "dstream", Test: "TestCounterCountsOnce"},
 	{Name: "counts-after-sinks", Package: "test/exactlyonce", Test: "TestCountersOverACrashAtEveryCall"},
 	{Name: "counts-kept", Package: "test/exactlyonce", Test: "TestCountersOverACrashAtEveryCall"},
+	{Name: "redo-other-partitions", Package: "test/exactlyonce", Test: "TestRedoneWithOtherParallelism"},
+	{Name: "planned-partitions-forgotten", Package: "test/exactlyonce", Test: "TestRedoneWithOtherParallelism"},
 	{Name: "counts-not-adopted", Package: "checkpoint", Test: "TestCountsOfEveryCrash"},
 	{Name: "sink-functions-count", Package: "dstream", Test: "TestCounterOfAnAdoptedEpoch"},
 	{Name: "duplicate-passes", Package: "dstream", Test: "TestDuplicatesAndGaps"},
