@@ -24,7 +24,9 @@ type Store[T any] func(ctx context.Context, records ...T) error
 type Receiver[T any] interface {
 	// Receive gives records to store until ctx ends, and then returns. All that it
 	// starts has ended when it returns. With nil before ctx has ended the input is
-	// over for good; after an error it is called again, with growing pauses.
+	// over for good; after an error it is called again, with growing pauses. So it is
+	// after a panic, and after runtime.Goexit (ErrGoexit). Each call has a goroutine of
+	// its own.
 	Receive(ctx context.Context, store Store[T]) error
 }
 
@@ -47,7 +49,8 @@ type EventKind int
 const (
 	// Started: Receive is called.
 	Started EventKind = iota
-	// Failed: Receive returned an error, and is called again after a pause.
+	// Failed: Receive returned an error, panicked or ended its goroutine, and is called
+	// again after a pause.
 	Failed
 	// Stopped: Receive has returned for the last time.
 	Stopped
@@ -78,8 +81,8 @@ type Source[T any] struct {
 	FirstPause, MaxPause time.Duration
 	// Clock times pauses and rate. Nil means the system's.
 	Clock clock.Clock
-	// OnEvent is told what happens to the receiver, from its goroutine. Nil is
-	// allowed.
+	// OnEvent is told what happens to the receiver, one event after the other, while
+	// it is not running. A panic of OnEvent is a notice of Report. Nil is allowed.
 	OnEvent func(Event)
 
 	fs   vfs.FS
@@ -218,7 +221,7 @@ func (s *Source[T]) receive(ctx context.Context, o *opened) {
 	for {
 		s.tell(o, Event{Kind: Started})
 		began := k.Now()
-		err := guarded(ctx, s.r, store)
+		err := s.apart(func() error { return s.r.Receive(ctx, store) })
 		if err == nil || ctx.Err() != nil {
 			if o.ended = err == nil && ctx.Err() == nil; ctx.Err() != nil {
 				err = nil
@@ -238,16 +241,6 @@ func (s *Source[T]) receive(ctx context.Context, o *opened) {
 	}
 }
 
-// guarded makes an error of a receiver's panic.
-func guarded[T any](ctx context.Context, r Receiver[T], store Store[T]) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("the receiver panicked: %v", v)
-		}
-	}()
-	return r.Receive(ctx, store)
-}
-
 func (s *Source[T]) clock() clock.Clock {
 	if s.Clock == nil {
 		return clock.System()
@@ -259,8 +252,11 @@ func (s *Source[T]) tell(o *opened, e Event) {
 	if text := o.health.happened(e); text != "" {
 		s.news.Add(s.clock().Now(), fmt.Sprintf("%v: %s", s, text))
 	}
-	if s.OnEvent != nil {
-		s.OnEvent(e)
+	if s.OnEvent == nil {
+		return
+	}
+	if err := s.apart(func() error { s.OnEvent(e); return nil }); err != nil {
+		s.news.Add(s.clock().Now(), fmt.Sprintf("%v: OnEvent: %s", s, oneLine(err)))
 	}
 }
 

@@ -46,7 +46,7 @@ func (h *health) happened(e Event) string {
 		if sabotage.On("receiver-hides-failure") {
 			return ""
 		}
-		h.failing = fmt.Sprintf("the receiver failed: %v; it is called again after %v", e.Err, e.Pause)
+		h.failing = fmt.Sprintf("the receiver failed: %s; it is called again after %v", oneLine(e.Err), e.Pause)
 		return h.failing
 	case Started:
 		if h.failing = ""; before != "" {

@@ -51,10 +51,10 @@ func TestReportOfTheReceiver(t *testing.T) {
 		s := receiver.New(vfs.NewMem(), "in", strings(t), receiver.Receiver[string](h))
 		s.Clock, s.FirstPause, s.SegmentBytes, s.MaxBytes = k, time.Second, 100, 150
 		require.NoError(t, s.Open(t.Context(), nil))
-		h.end <- errors.New("no line")
+		h.end <- errors.Join(errors.New("no line"), errors.New("no hope"))
 		synctest.Wait()
 		r := s.Report()
-		require.Equal(t, []string{`receiver log "in": the receiver failed: no line; it is called again after 1s`}, r.Warnings)
+		require.Equal(t, []string{`receiver log "in": the receiver failed: no line; no hope; it is called again after 1s`}, r.Warnings)
 		require.Equal(t, source.Notice{Seq: 1, Time: time.Unix(0, 0).UTC(), Text: r.Warnings[0]}, r.Notices[0])
 		require.EqualValues(t, 1, r.Counters["failures"])
 		k.Advance(time.Second)
