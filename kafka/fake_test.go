@@ -39,6 +39,7 @@ type fakeBroker struct {
 	gate func(key int16, tp TopicPartition) chan struct{}
 	// throttle is for how many milliseconds the next fetch is throttled, and how many.
 	throttle, throttled int
+	users               bool          // who connects has to say who he is, by SASL PLAIN
 	peers               []*fakeBroker // other nodes of the cluster, which have the logs that they lead
 	cutTo               int           // batches are cut to so many bytes, as brokers before 0.10.1 do
 }
@@ -221,6 +222,8 @@ func (b *fakeBroker) serve(c net.Conn) bool {
 	case 1:
 		b.fetches++
 		answer = b.fetch(answer, version, code, q)
+	case 17, 36:
+		answer = appendSASL(answer, key, code)
 	default:
 		answer = b.writes.answer(answer, key, version, code, q, b.listener.Addr().(*net.TCPAddr))
 	}
@@ -239,8 +242,12 @@ func (b *fakeBroker) serve(c net.Conn) bool {
 	if act == "half" {
 		binary.BigEndian.PutUint32(answer, uint32(2*len(answer)))
 	}
+	if n, ok := cutAt(act); ok {
+		c.Write(answer[:min(n, len(answer))])
+		return false
+	}
 	_, err := c.Write(answer)
-	return err == nil
+	return err == nil && !(key == 17 && version == 0 && refusesToken(c))
 }
 
 func (b *fakeBroker) versions(a []byte) []byte {
@@ -252,6 +259,12 @@ func (b *fakeBroker) versions(a []byte) []byte {
 		if b.metadatas > 0 {
 			most[3] = b.metadatas
 		}
+	}
+	if b.users {
+		if most[17] = 1; b.old {
+			most[17] = 0 // as before Kafka 1.0
+		}
+		most[36] = 0
 	}
 	least := map[uint16]uint16{1: 4, 2: 1, 23: 2}
 	a = append(a, 0, 0)

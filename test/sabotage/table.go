@@ -123,6 +123,8 @@ var table = []Break{
 	{Name: "window-overflow", Package: "dstream", Test: "TestWindowOfAllThereWas"},
 	{Name: "window-forgets", Package: "dstream", Test: "TestWindowsAreTheModel"},
 	{Name: "window-of-no-executor", Package: "dstream", Test: "TestWindowOfDownTime"},
+	{Name: "window-keeps-as-written", Package: "dstream", Test: "TestWindowMadeLonger"},
+	{Name: "window-reads-other-log", Package: "dstream", Test: "TestWindowMadeLonger"},
 
 	{Name: "absent-topic-begins-anew", Package: "kafka", Test: "TestTopicUnknownForAWhile"},
 	{Name: "ahead-anywhere", Package: "kafka", Test: "TestReadAheadIsNoPlan"},
@@ -161,6 +163,8 @@ var table = []Break{
 	{Name: "two-sources-in-one-group", Package: "kafka", Test: "TestTwoSourcesInOneGroup"},
 	{Name: "ranges-one-by-one", Package: "kafka", Test: "TestRangesComeTogether"},
 	{Name: "start-of-another-topic", Package: "kafka", Test: "TestOffsetsAreOfTheFirstTopic"},
+	{Name: "behind-is-beyond", Package: "kafka", Test: "TestPositionBehindAnOpenTransaction"},
+	{Name: "held-range-fails", Package: "kafka", Test: "TestRangeBehindAnOpenTransaction"},
 	{Name: "wait-for-last-record", Package: "kafka", Test: "TestHoleAtTheEnd"},
 
 	{Name: "aborted-pass", Package: "kafka/internal/batch", Test: "TestTransactions"},

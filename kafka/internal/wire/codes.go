@@ -110,8 +110,9 @@ func requestName(key int16) string {
 type AlienError struct {
 	Addr string
 	Got  string // what it did
-	// Closed: it has only closed the connection, which a broker may do that goes down,
-	// and what stands before one that is away.
+	// Closed: it has only closed the connection, before its first answer or in the head
+	// of it, which a broker may do that goes down, and what stands before one that is
+	// away.
 	Closed bool
 }
 
@@ -127,5 +128,9 @@ func (e *AlienError) Unwrap() error {
 }
 
 func (e *AlienError) Error() string {
-	return fmt.Sprintf("the server at %s does not speak the Kafka protocol: %s: check the address, the port, and whether the listener wants TLS", e.Addr, e.Got)
+	or := ""
+	if e.Closed {
+		or = ", or goes down"
+	}
+	return fmt.Sprintf("the server at %s does not speak the Kafka protocol%s: %s: check the address, the port, and whether the listener wants TLS", e.Addr, or, e.Got)
 }

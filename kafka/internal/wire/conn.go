@@ -73,7 +73,10 @@ func Dial(ctx context.Context, d *kafkago.Dialer, addr, clientID string, timeout
 		// Nor does it look at the context then.
 		release = context.AfterFunc(outer, func() { conn.Close() })
 		c.net = conn
-		return conn, nil
+		if d.SASLMechanism != nil {
+			c.doing = authentication
+		}
+		return toldApart{conn}, nil
 	}
 	owner, err := inner.DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -118,8 +121,11 @@ func dialNet(ctx context.Context, d *kafkago.Dialer, network, address string, do
 	return secure, nil
 }
 
-// handshake is what is done before Kafka's own requests, where that is wanted.
-const handshake = "TLS handshake"
+// What is done before the first request of ours, where that is wanted.
+const (
+	handshake      = "TLS handshake"
+	authentication = "SASL authentication"
+)
 
 // silence is a broker that says nothing.
 type silence struct {
@@ -148,6 +154,8 @@ func (c *Conn) ended(ctx context.Context, err error) error {
 	switch {
 	case c.doing == handshake && (errors.As(err, &timeout) && timeout.Timeout() || hungUp(err)):
 		return fmt.Errorf("broker %s: %s: %w: does this listener speak TLS?", c.addr, c.doing, err)
+	case c.doing == authentication && hungUp(err):
+		return fmt.Errorf("broker %s: %s: %w: the broker closed the connection: is its listener for SASL, are user and password right? (before Kafka 1.0 it says no in no other way)", c.addr, c.doing, cause(err))
 	case c.doing != "" && c.last == firstAsked && hungUp(err):
 		return fmt.Errorf("broker %s: %s: %w: the broker closed the connection: does its listener want TLS or SASL?", c.addr, c.doing, err)
 	case c.doing != "":
@@ -163,7 +171,7 @@ const firstAsked = 2
 // hungUp says that the other side ended the connection.
 func hungUp(err error) bool {
 	var op *net.OpError // a reset
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &op) && op.Op == "read" && !op.Timeout()
+	return errors.As(err, new(eof)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &op) && op.Op == "read" && !op.Timeout()
 }
 
 // Addr is the broker's address.
@@ -259,7 +267,7 @@ func (c *Conn) exchange(ctx context.Context, request []byte, most, expect int) (
 	var head [8]byte
 	if n, err := io.ReadFull(c.net, head[:]); err != nil {
 		if n > 0 && errors.Is(err, io.ErrUnexpectedEOF) && c.versions == nil {
-			return nil, &AlienError{Addr: c.addr, Got: fmt.Sprintf("it answered %q", head[:n])}
+			return nil, &AlienError{Addr: c.addr, Got: fmt.Sprintf("it answered %q and closed the connection", head[:n]), Closed: beginsAnswer(head[:n], c.last)}
 		}
 		if n == 0 && errors.Is(err, io.EOF) && c.versions == nil {
 			return nil, &AlienError{Addr: c.addr, Got: "it closed the connection at the first request", Closed: true}
@@ -328,7 +336,7 @@ func (e *SizeError) Error() string {
 
 // learn asks for the versions, in the oldest form, which every broker answers.
 func (c *Conn) learn(ctx context.Context) error {
-	b, err := c.call(ctx, c.begin(keyAPIVersions, 0, false), 1<<20)
+	b, err := c.call(ctx, c.begin(keyAPIVersions, 0, false), mostVersions)
 	if size := (*SizeError)(nil); errors.As(err, &size) {
 		return &AlienError{Addr: c.addr, Got: "its first answer has an impossible length"}
 	}
