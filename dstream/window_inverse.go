@@ -117,7 +117,7 @@ func (w *keyedWindow[K, V]) moves(b *batchRun) (*rdd.RDD[Pair[K, move[V]]], erro
 			batches = append(batches, batch{int((at.Sub(from) - 1) / slide), gone, r})
 		}
 	}
-	err := eachBatch(b, w.batch, func(t time.Time, r *rdd.RDD[Pair[K, V]]) {
+	err := eachBatch(b, w.node, w.batch, func(t time.Time, r *rdd.RDD[Pair[K, V]]) {
 		take(t.Add(w.length), true, r)
 		take(t, false, r)
 	})

@@ -20,6 +20,10 @@ import (
 // that made it, and removed when no window can ask for it any more. When a run
 // begins, they are remembered as if it had made them itself. So windows need no
 // source that still has what was read before, and no ancestor is computed twice.
+//
+// A window reads of earlier runs what its own log has, no more: what the log of another
+// window of the stream has might be gone when the epoch is redone. A log keeps its batches
+// as long as the window of today asks for them, those too that were written for a shorter one.
 
 // batchLog is the log of a windowed stream.
 type batchLog struct {
@@ -29,6 +33,8 @@ type batchLog struct {
 	bringBack func() ([]loggedBatch, error)
 	// fits, which may be nil, says what is wrong with a layout of the log.
 	fits func(layout string) error
+	// brought are the batches of earlier runs that are remembered. The hand owns it.
+	brought map[*batchRun]any
 }
 
 // loggedBatch is a batch of an earlier run, for one stream.
@@ -110,12 +116,17 @@ type logOp = statefulOp[logKey, logRows, logRows, struct{}]
 // rows cannot be stored if err is set.
 func keepRows(w *node, rows *DStream[Pair[logKey, logRows]], c codec.Codec[logRows], err error) *logOp {
 	keep := func(c *staterdd.Call[logRows, struct{}], k logKey, v Option[logRows]) error {
-		if r, ok := v.Get(); ok { // else it is over: the state goes with the deadline
+		// A batch goes when windows that end after this one cannot cover it.
+		last := time.Unix(0, k.Time).Add(longer(w.slide-1, w.lookback))
+		r, ok := v.Get()
+		switch {
+		case ok:
 			c.State.Update(r)
-			// A batch goes when windows that end after this one cannot cover it.
-			c.SetDeadline(time.Unix(0, k.Time).Add(longer(w.slide-1, w.lookback)))
+			c.SetDeadline(last)
+		case !c.Batch.Time.After(last) && !sabotage.On("window-keeps-as-written"):
+			c.SetDeadline(last) // it was written for a shorter window
 		}
-		return nil
+		return nil // or it is over: the state goes with the deadline
 	}
 	spec := staterdd.Keyed(keep).Immutable()
 	if err == nil {
@@ -194,7 +205,11 @@ func broughtBack[T any](o *logOp, again func(*batchRun, [][]T, string) *rdd.RDD[
 				parts = append(parts, nil)
 			}
 			rows, _ := pieces[i].row.Rows.([]T) // what rowsCodec made
-			parts[p] = append(parts[p], rows...)
+			if parts[p] == nil {
+				parts[p] = slices.Clip(rows) // the state's own: nobody changes them
+			} else {
+				parts[p] = append(parts[p], rows...)
+			}
 		}
 		out = append(out, loggedBatch{
 			batch: Batch{Epoch: first.row.Epoch, Time: time.Unix(0, first.at.Time).UTC()},
@@ -237,6 +252,7 @@ func (r *run) bringBack() error {
 		if !n.live || n.log == nil {
 			continue
 		}
+		n.log.brought = map[*batchRun]any{}
 		logged, err := n.log.bringBack()
 		if err != nil {
 			return fmt.Errorf("the batches of window %q: %w", n.log.op.label(), err)
@@ -257,9 +273,11 @@ func (r *run) bringBack() error {
 				b.over.Store(true)
 				byTime[l.batch.Time.UnixNano()] = b
 			}
-			if s := &b.slots[n.log.of.id]; !s.made { // two windows of one stream
-				s.made = true
-				s.rdd = l.rdd(b)
+			made := l.rdd(b)
+			n.log.brought[b] = made
+			b.atForget(n.log.of, func() { delete(n.log.brought, b) })
+			if s := &b.slots[n.log.of.id]; !s.made { // for Slice
+				s.made, s.rdd = true, made
 			}
 		}
 	}

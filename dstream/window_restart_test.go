@@ -1,14 +1,17 @@
 package dstream_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/statemill/statemill/dstream"
 	"github.com/statemill/statemill/milltest"
+	"github.com/statemill/statemill/rdd"
 )
 
 // Report 30, R3: a window that ended while the job was down holds batches of the earlier run alone. What
@@ -70,5 +73,103 @@ func TestWindowOfDownTime(t *testing.T) {
 				require.Equal(t, seen[0], seen[1])
 			})
 		}
+	}
+}
+
+// Design 10, CP3: when a new program has made a window longer, or has added one of the same stream, all that
+// follows is the same whether runs stop, or crash between two outputs, at every batch or never: a window
+// begins with what its own log has, and that is kept for as long as it asks for it.
+func TestWindowMadeLonger(t *testing.T) {
+	type in = *dstream.DStream[kv]
+	w := func(length, slide time.Duration, name string) func(s in) in {
+		return func(s in) in { return dstream.Window(s, length, slide).Named(name) }
+	}
+	byKey := func(length, slide time.Duration) func(s in) in {
+		return func(s in) in { return dstream.ReduceByKeyAndWindow(s, add, length, slide, dstream.Name("by key")) }
+	}
+	const begin, ticks = 4, 8
+	short, year := w(2*sec, sec, "w"), 365*24*time.Hour
+	for name, change := range map[string]struct {
+		from, to []func(s in) in
+		want     []string // of the last window, in the first epochs of the new program
+	}{
+		"longer": {from: []func(s in) in{short}, to: []func(s in) in{w(6*sec, sec, "w")},
+			want: []string{"[2 3 4 5]", "[2 3 4 5 6]", "[2 3 4 5 6 7]", "[3 4 5 6 7 8]"}},
+		"added": {from: []func(s in) in{short}, to: []func(s in) in{short, w(6*sec, sec, "added")},
+			want: []string{"[5]", "[5 6]", "[5 6 7]", "[5 6 7 8]"}},
+		"added before it": {from: []func(s in) in{short}, to: []func(s in) in{w(6*sec, sec, "added"), short},
+			want: []string{"[4 5]", "[5 6]", "[6 7]", "[7 8]"}},
+		"longer beside the short one": {from: []func(s in) in{short, w(3*sec, sec, "v")}, to: []func(s in) in{short, w(6*sec, 2*sec, "v")}},
+		"all there was":               {from: []func(s in) in{short}, to: []func(s in) in{w(200*year, sec, "w")}},
+		"slide":                       {from: []func(s in) in{w(4*sec, sec, "w")}, to: []func(s in) in{w(4*sec, 4*sec, "w")}},
+		"shorter":                     {from: []func(s in) in{w(6*sec, sec, "w")}, to: []func(s in) in{short}},
+		"by key": {from: []func(s in) in{byKey(2*sec, sec)}, to: []func(s in) in{byKey(5*sec, sec)},
+			want: []string{"[14]", "[20]", "[25]", "[30]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// run gives what each window has in each epoch; every attempt must have the same.
+			run := func(between func(kit *milltest.Kit)) map[string]string {
+				saw := map[string]string{}
+				job := func(windows []func(s in) in) dstream.Job {
+					return func(c ssc) error {
+						s := dstream.QueueNamed[kv](c, "in", 1)
+						for i, window := range windows {
+							dstream.ForeachRDD(window(s), func(ctx context.Context, b dstream.Batch, r *rdd.RDD[kv]) error {
+								rows, err := rdd.Collect(ctx, rdd.Values(r))
+								if err != nil {
+									return err
+								}
+								at, got := fmt.Sprintf("epoch %d window %d", b.Epoch, i), fmt.Sprint(rows)
+								if before, again := saw[at]; again {
+									require.Equal(t, before, got, "%s: what is redone is what was done", at)
+								}
+								saw[at] = got
+								return nil
+							}, dstream.Name(fmt.Sprint("out ", i)))
+						}
+						// Due in every batch, after those of the windows.
+						dstream.Print(s, 0, dstream.Name("last"))
+						return nil
+					}
+				}
+				kit := milltest.New(t, sec, job(change.from))
+				kit.Checkpoint(dstream.SnapshotEvery(2))
+				input := milltest.Input[kv](kit, "in")
+				for i := range begin + ticks {
+					input.Batch(kv{Key: "k", Value: i + 1})
+				}
+				kit.Tick(begin)
+				kit.Restart()
+				kit.Job(job(change.to))
+				for range ticks {
+					between(kit)
+				}
+				return saw
+			}
+			calm := run(func(kit *milltest.Kit) {
+				kit.Tick(1)
+				require.NoError(t, kit.Err())
+			})
+			for i, want := range change.want {
+				require.Equal(t, want, calm[fmt.Sprintf("epoch %d window %d", begin+1+i, len(change.to)-1)])
+			}
+			stops := run(func(kit *milltest.Kit) {
+				kit.Restart()
+				kit.Tick(1)
+				require.NoError(t, kit.Err())
+			})
+			require.Equal(t, calm, stops)
+			errLast := errors.New("last")
+			crashes := run(func(kit *milltest.Kit) {
+				kit.FailOutput("last", 1, errLast)
+				kit.Tick(1)
+				require.ErrorIs(t, kit.Err(), errLast)
+				kit.Crash()
+				require.NoError(t, kit.Start())
+				kit.Await()
+				require.NoError(t, kit.Err())
+			})
+			require.Equal(t, calm, crashes)
+		})
 	}
 }

@@ -95,7 +95,7 @@ func spanOf[T any](b *batchRun, n, parent *node, length time.Duration) (span[T],
 	var s span[T]
 	end, _ := b.slides(n)
 	before := b.lastGrid(b.prev, n.slide) // the window that was given last ended here
-	err := eachBatch(b, parent, func(t time.Time, r *rdd.RDD[T]) {
+	err := eachBatch(b, n, parent, func(t time.Time, r *rdd.RDD[T]) {
 		switch {
 		case t.After(end):
 		case t.After(end.Add(-length)):
@@ -107,20 +107,30 @@ func spanOf[T any](b *batchRun, n, parent *node, length time.Duration) (span[T],
 	return s, err
 }
 
-// eachBatch gives the RDDs of a stream in all batches that are remembered, and in
-// the running one, oldest first, with their times.
-func eachBatch[T any](b *batchRun, n *node, f func(t time.Time, r *rdd.RDD[T])) error {
+// eachBatch gives the RDDs of a stream in all batches that are remembered and that the
+// windowed stream w of it may read, and in the running one, oldest first, with their times.
+func eachBatch[T any](b *batchRun, w, n *node, f func(t time.Time, r *rdd.RDD[T])) error {
 	b.run.mu.Lock()
-	past := b.run.remembered
+	past, found := b.run.remembered, b.run.foundAt
 	b.run.mu.Unlock()
 	for _, x := range past {
 		t, due := x.slides(n)
-		if s := &x.slots[n.id]; due && s.made {
-			if s.err != nil {
-				return s.err
-			}
-			f(t, s.rdd.(*rdd.RDD[T]))
+		s := &x.slots[n.id]
+		if !due || !s.made {
+			continue
 		}
+		if s.err != nil {
+			return s.err
+		}
+		r := s.rdd
+		if w.log != nil && !x.batch.Time.After(found) && !sabotage.On("window-reads-other-log") {
+			own, ok := w.log.brought[x]
+			if !ok {
+				continue
+			}
+			r = own
+		}
+		f(t, r.(*rdd.RDD[T]))
 	}
 	if t, due := b.slides(n); due {
 		r, err := rddOf[T](b, n)
