@@ -171,12 +171,23 @@ func TestFullDiskLeavesNothing(t *testing.T) {
 	require.NoError(t, s.Committed(t.Context(), plan(t, s)))
 	require.Equal(t, before, names())
 
+	for i := range 20 { // there is room for a head, and for no block
+		faults.Fail(vfs.Rule{Kinds: vfs.KindSync, Path: "*.segment", K: 1 + 2*i, Err: noSpace})
+	}
+	for range 20 {
+		require.ErrorIs(t, h.store("b"), noSpace)
+	}
+	require.Len(t, names(), len(before)+1)
+	require.NoError(t, h.store("b"))
+	require.Equal(t, []string{"b"}, read(t, s, plan(t, s)))
+	before = names()
+
 	faults.Fail(vfs.Rule{Kinds: vfs.KindRemove, Forever: true})
 	full()
 	require.NoError(t, s.Close())
 	s = open(t, mem, newHand(), nil) // another process
 	require.Equal(t, before, names())
-	require.Equal(t, []string{"a"}, read(t, s, plan(t, s)))
+	require.Equal(t, []string{"a", "b"}, read(t, s, plan(t, s)))
 }
 
 // Report 13: what a power loss leaves of files that were being removed: of three the one in the middle is gone.

@@ -10,6 +10,20 @@
 // store did not return may be in the log or not; a sender that sends it again
 // then makes it twice, as with every log.
 //
+// Which plans there were, the checkpoint knows; the log does not. So "exactly one" needs
+// a job with a checkpoint, and the same one as long as the directory is used:
+//
+//   - A job without a checkpoint begins, at every start, at the oldest record that is
+//     still kept. Whole files of records go some time after their epochs, so it reads
+//     part of what the run before had read once more, and none of what went.
+//   - So does a job with a new checkpoint over an old directory: what an earlier one had
+//     read is partly gone, and the rest is read again.
+//   - A checkpoint over a new or another directory is refused with a [DamagedError] if
+//     its last plan is of offsets that are not there; if they are, by chance, the
+//     records of other offsets are taken for its own.
+//
+// Give a job that begins anew a new directory, unless it shall read what is left.
+//
 // # Main types
 //
 // [Receiver] is what a user writes, or [Lines] for a TCP server that sends lines.

@@ -2,12 +2,7 @@ package receiver
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
 	"sort"
 	"sync"
 
@@ -29,7 +24,7 @@ type journal struct {
 	mu       sync.Mutex
 	changed  chan struct{} // closed and made anew when something that one waits for changes
 	segments []*segment    // oldest first; records of one end where the next begins
-	gone     []*segment    // files to be removed, oldest first: see tidy
+	gone     []*segment    // files to be removed: see tidy
 	number   uint64        // of the newest segment
 	file     vfs.File      // the newest segment's, nil if it must not be written to
 	durable  int64         // the next offset, up to which all is synced
@@ -145,108 +140,6 @@ func (j *journal) isFull() bool {
 	return j.full()
 }
 
-// write writes a group, without mu while it does I/O. mu is held around it.
-func (j *journal) write(g *group) {
-	j.writing, j.pending = true, nil
-	j.wake() // who did not fit into this group begins the next
-	first := j.durable
-	j.mu.Unlock()
-	err := j.put(g, first)
-	j.mu.Lock()
-	if err != nil {
-		// What of it is in the file is not known, so the file is not used again.
-		if j.file != nil {
-			_ = j.file.Close()
-			j.file = nil
-		}
-		err = fmt.Errorf("receiver log %s: %d records from offset %d on: %w", j.dir, g.count, first, err)
-	} else {
-		s := j.segments[len(j.segments)-1]
-		s.blocks = append(s.blocks, mark{first, s.size})
-		s.size += int64(len(g.data))
-		j.durable += int64(g.count)
-	}
-	g.err, g.done, g.data = err, true, nil
-	j.writing = false
-	j.wake()
-}
-
-// put writes and syncs a group; only one goroutine is here.
-func (j *journal) put(g *group, first int64) error {
-	if j.file == nil || j.newest().size >= j.segmentBytes {
-		if err := j.roll(first); err != nil {
-			return err
-		}
-	}
-	s := j.newest()
-	endBlock(g.data, s.layout.salt, s.size, first, g.count)
-	if _, err := j.file.Write(g.data); err != nil {
-		return err
-	}
-	if sabotage.On("receiver-no-sync") {
-		return nil
-	}
-	return j.file.Sync()
-}
-
-func (j *journal) newest() *segment {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.segments[len(j.segments)-1]
-}
-
-// roll begins a segment at an offset. If that fails, nothing is left of it.
-func (j *journal) roll(first int64) error {
-	if j.file != nil {
-		err := j.file.Close()
-		j.file = nil
-		if err != nil {
-			return err
-		}
-	}
-	j.number++ // also if what follows fails: a name is used once
-	path := filepath.Join(j.dir, segmentName(j.number))
-	l := layout{version: version, salt: newSalt()}
-	f, err := j.begin(path, appendHead(nil, first, l.salt))
-	if err != nil {
-		if !errors.Is(err, fs.ErrExist) { // which is nobody's here, but not ours to remove
-			j.discard(path)
-		}
-		return err
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.file = f
-	j.segments = append(j.segments, &segment{path: path, layout: l, first: first, size: headSize})
-	return nil
-}
-
-// newSalt is a number that no sender knows; it cannot fail.
-func newSalt() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:])
-	return binary.LittleEndian.Uint64(b[:])
-}
-
-// begin makes a segment's file, durable with its name.
-func (j *journal) begin(path string, head []byte) (vfs.File, error) {
-	f, err := j.fs.Create(path)
-	if err != nil {
-		return nil, err
-	}
-	_, err = f.Write(head)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err == nil {
-		err = j.fs.SyncDir(j.dir)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
-}
-
 // bounds are the oldest offset that is kept, and the next one.
 func (j *journal) bounds() (oldest, next int64) {
 	j.mu.Lock()
@@ -296,28 +189,4 @@ func (j *journal) shut() {
 	defer j.mu.Unlock()
 	j.closed = true
 	j.wake()
-}
-
-// close closes the file, after what is being appended. It comes after shut.
-func (j *journal) close() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.closed = true
-	for j.writing || j.pending != nil { // of a receiver that left goroutines behind
-		if err := j.wait(context.Background()); err != nil {
-			return err
-		}
-	}
-	if j.file == nil {
-		return nil
-	}
-	f := j.file
-	j.file = nil
-	// The mark is worth having, but nothing is lost without it.
-	s, end := j.segments[len(j.segments)-1], beginBlock(nil)
-	endBlock(end, s.layout.salt, s.size, j.durable, 0)
-	if _, err := f.Write(end); err == nil {
-		_ = f.Sync()
-	}
-	return f.Close()
 }
