@@ -155,7 +155,7 @@ func (c *config) perPartition() int64 {
 	if sabotage.On("rate-is-per-batch") {
 		return int64(c.maxRate)
 	}
-	return int64(min(c.maxRate*c.interval.Seconds(), 1<<62))
+	return int64(min(rates.Records(c.maxRate, c.interval), 1<<62))
 }
 
 // WithMaxQueuedBatches sets how many ticks may wait while a batch runs; later

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/statemill/statemill/internal/sabotage"
 )
 
 // Defaults of a PID's parameters.
@@ -111,11 +113,23 @@ func (p *PID) Estimate(end time.Time, records int64, processing, scheduling time
 	return rate, true
 }
 
+// Records is rate × interval: how many records a batch of the given interval may have at
+// a rate in records per second, before it is rounded down. A rate that was made by
+// dividing a number of records by the interval gives that number again and not the one
+// below it: what the division and this multiplication round off is made up for.
+func Records(rate float64, interval time.Duration) float64 {
+	const ulp = 1.0 / (1 << 52)
+	if sabotage.On("rate-just-below") {
+		return rate * interval.Seconds()
+	}
+	return rate * interval.Seconds() * (1 + ulp)
+}
+
 // Budget is how many records a batch of the given interval may have at a rate in
 // records per second. It is at least 1, so that a low rate never stands still and
 // never becomes "no limit" (report 36).
 func Budget(rate float64, interval time.Duration) int64 {
-	n := rate * interval.Seconds()
+	n := Records(rate, interval)
 	switch {
 	case !(n >= 1):
 		return 1

@@ -137,6 +137,21 @@ func TestNeverBelowLeast(t *testing.T) {
 }
 
 // report 36: a small rate is one record, never all of them.
+// report 36: n records divided by the interval are a rate of n records a batch, not of one
+// less; what is less by more than rounding is less.
+func TestRecords(t *testing.T) {
+	for ms := range 60_000 {
+		interval := time.Duration(ms+1) * time.Millisecond
+		for _, n := range []float64{1, 2, 3, 7, 100, 65_537, 1e9} {
+			rate := n / interval.Seconds()
+			if int64(Records(rate, interval)) != int64(n) || int64(Records(rate*(1-1e-12), interval)) != int64(n)-1 {
+				require.Failf(t, "rounding", "%v records in %v: a rate of %v gives %v", n, interval, rate, Records(rate, interval))
+			}
+		}
+	}
+	require.EqualValues(t, 7, Budget(7/0.049, 49*time.Millisecond))
+}
+
 func TestBudget(t *testing.T) {
 	require.Equal(t, int64(1), Budget(0.001, time.Second))
 	require.Equal(t, int64(1), Budget(-5, time.Second))
