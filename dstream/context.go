@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/statemill/statemill/internal/clock"
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/vfs"
 )
 
@@ -227,7 +228,8 @@ func (ssc *StreamingContext) endFaults(at string) (faults []*Fault) {
 
 // Start validates the job, opens its sources and starts its run on goroutines
 // of its own. It returns when the run has begun; Wait waits for its end. A
-// start that fails stops the context.
+// start that fails stops the context. A Stop meanwhile ends the opening: then nothing
+// has run, and Start, Stop and Wait return nil.
 func (ssc *StreamingContext) Start() error {
 	return ssc.start(context.Background(), caller())
 }
@@ -252,11 +254,22 @@ func (ssc *StreamingContext) start(ctx context.Context, at string) error {
 	r := newRun(ssc)
 	ssc.run = r
 	ssc.mu.Unlock()
-	if err := r.open(ctx); err != nil {
-		err = errors.Join(err, r.abandon())
-		if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
-			err = nil // Run was cancelled before the first batch
+	// A stop ends the opening: nothing runs yet that is to be finished.
+	opening, cancel := context.WithCancel(ctx)
+	r.opened = cancel
+	unhook := context.AfterFunc(r.soft, func() {
+		if !sabotage.On("stop-waits-for-opening") {
+			cancel()
 		}
+	})
+	err := r.open(opening)
+	unhook()
+	if err != nil {
+		err = errors.Join(err, r.abandon())
+		if opening.Err() != nil && (errors.Is(err, opening.Err()) || errors.Is(err, context.Cause(opening))) {
+			err = nil // it was stopped before the first batch
+		}
+		cancel()
 		ssc.ended(err)
 		close(r.done)
 		return err
@@ -282,7 +295,11 @@ func (ssc *StreamingContext) ended(err error) {
 //
 // Cancelling ctx is no error: the running batch is finished and committed, no
 // further batch begins, and Run returns nil. If the batch does not end within
-// WithStopTimeout it is aborted and Run returns a *StopTimeoutError.
+// WithStopTimeout it is aborted and Run returns a *StopTimeoutError. A Stop after that is
+// the second signal, and aborts the batch at once.
+//
+// When a batch has failed and what is to be closed then hangs, Run returns after the stop
+// timeout, too: with a *StopTimeoutError that names it and unwraps to the batch's error.
 func (ssc *StreamingContext) Run(ctx context.Context) error {
 	if err := ssc.start(ctx, caller()); err != nil {
 		return err
@@ -291,14 +308,23 @@ func (ssc *StreamingContext) Run(ctx context.Context) error {
 	if err, ended := r.wait(ctx); ended {
 		return err
 	}
-	return r.stop(context.Background())
+	r.askStop() // after a Stop it is no second one: the end of a context is one signal with it
+	return r.stop(context.Background(), false)
 }
 
 // Stop ends the run: the running batch is finished and committed, then all
 // sources are closed. It returns when that is done, with the run's error. When
 // ctx ends first, or WithStopTimeout passes, the batch is aborted and Stop
-// returns a *StopTimeoutError. Stopping a context that never ran, or has ended,
-// is no error. It must not be called from a function that the run itself calls.
+// returns a *StopTimeoutError.
+//
+// A second Stop is the second signal: it aborts the running batch at once, and both
+// return. So is a first one after the context of Run has ended; the end of that context
+// while a Stop waits is not. Of two goroutines that stop a context together the later one
+// aborts: to wait for the end as well, use Wait.
+//
+// Stopping a context that never ran is no error. One that has ended is not changed: Stop
+// returns the run's error again, nil if it ended well. It must not be called from a
+// function that the run itself calls (ErrInside).
 func (ssc *StreamingContext) Stop(ctx context.Context) error {
 	if inside() {
 		return errInside("Stop")
@@ -311,12 +337,13 @@ func (ssc *StreamingContext) Stop(ctx context.Context) error {
 		return nil
 	}
 	ssc.mu.Unlock()
-	return r.stop(ctx)
+	return r.stop(ctx, r.askStop())
 }
 
 // Wait waits until the run has ended and returns its error. When a stop has
 // given up waiting for user code that does not return, Wait returns with that
-// stop's *StopTimeoutError.
+// stop's *StopTimeoutError; and so it does after a failed batch, when what is to be closed
+// has not ended within the stop timeout (see Run).
 func (ssc *StreamingContext) Wait() error {
 	if inside() {
 		return errInside("Wait")

@@ -80,6 +80,9 @@ func phaseOf(k core.ActionKind) string {
 // finish lets go of the remembered batches and tells the end of the run. The
 // operators' newest versions stay readable as long as the context is held.
 func (r *run) finish(err error) {
+	if err != nil {
+		r.fails(err)
+	}
 	r.end()
 	r.halts()
 	cerr := errors.Join(r.endLife(), r.tellEvents(), r.tellSources()) // receivers have stopped
@@ -96,6 +99,7 @@ func (r *run) finish(err error) {
 	if r.broken != nil {
 		err = errors.Join(err, r.broken)
 	}
+	r.opened()
 	r.ssc.ended(err)
 	close(r.done)
 }
@@ -279,12 +283,13 @@ func (r *run) ends(err error) error {
 		return &againError{err}
 	}
 	r.cause = err
-	lerr := r.tellAll()
-	switch {
-	case err == nil || errors.Is(err, errNotBegun):
-		return lerr
-	case r.hard.Err() != nil:
+	failed := err != nil && !errors.Is(err, errNotBegun)
+	if failed && !r.fails(err) {
 		err = r.lateCause()
+	}
+	lerr := r.tellAll()
+	if !failed {
+		return lerr
 	}
 	r.cause = err
 	return errors.Join(err, lerr, r.listen(func(l *Listener) {

@@ -212,7 +212,7 @@ func (d *durable) readyErr() error {
 
 // ReadyErr is nil while the context runs with all of its state in memory and its
 // sources open. Before, and while a run begins anew in place, it says what is waited
-// for; afterwards, that the context has stopped. It is what a readiness probe should
+// for; afterwards, why the run ends, and that the context has stopped. It is what a readiness probe should
 // ask; it does not wait. Listener.Ready and NotReady tell of the same changes.
 func (ssc *StreamingContext) ReadyErr() error {
 	ssc.mu.Lock()
@@ -223,7 +223,11 @@ func (ssc *StreamingContext) ReadyErr() error {
 		return fmt.Errorf("%w: %w", ErrNotReady, ErrStopped)
 	case r == nil:
 		return fmt.Errorf("%w: %w", ErrNotReady, ErrNotStarted)
-	case r.durable != nil:
+	}
+	if err := r.ending(); err != nil {
+		return err
+	}
+	if r.durable != nil {
 		return r.durable.readyErr()
 	}
 	r.mu.Lock()

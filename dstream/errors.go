@@ -115,8 +115,8 @@ func (e *BatchError) Error() string {
 func (e *BatchError) Unwrap() error { return e.Err }
 
 // StopTimeoutError says what was still in user code when the stop timeout
-// passed or the context given to a Stop ended. A goroutine that does not return from
-// user code cannot be ended from outside.
+// passed, the context given to a Stop ended, or Stop was called a second time. A
+// goroutine that does not return from user code cannot be ended from outside.
 type StopTimeoutError struct {
 	Batch     Batch
 	Committed bool // the batch was committed before; else it is aborted
@@ -131,6 +131,9 @@ type StopTimeoutError struct {
 	// Unread are sources that held records which no batch has read and which cannot be
 	// got again (source.Drainer): they are lost.
 	Unread []string
+	// Cause is the error by which the run was ending already, such as a *BatchError; nil
+	// if it was not. Then it is Idle, and Tasks are what keeps the run from its end.
+	Cause error
 }
 
 // Error names the batch and the tasks that did not end.
@@ -143,7 +146,10 @@ func (e *StopTimeoutError) Error() string {
 		fate = "was being committed: whether it counts, the next start says"
 	}
 	text := fmt.Sprintf("%v: epoch %d %s", ErrStopTimeout, e.Batch.Epoch, fate)
-	if e.Idle {
+	switch {
+	case e.Cause != nil:
+		text = fmt.Sprintf("%v; after that the run did not end within the stop timeout, epoch %d is the last committed one", e.Cause, e.Batch.Epoch)
+	case e.Idle:
 		text = fmt.Sprintf("dstream: the run did not end within the stop timeout: no batch was running, epoch %d is the last committed one", e.Batch.Epoch)
 	}
 	if len(e.Tasks) > 0 {
@@ -157,6 +163,9 @@ func (e *StopTimeoutError) Error() string {
 
 // Is makes errors.Is(err, ErrStopTimeout) true.
 func (e *StopTimeoutError) Is(target error) bool { return target == ErrStopTimeout }
+
+// Unwrap gives the cause.
+func (e *StopTimeoutError) Unwrap() error { return e.Cause }
 
 // ForgottenError says that a batch's data were asked for after they had been
 // dropped. Remember them longer: WithRemember, or Remember on the stream.

@@ -64,7 +64,8 @@ func WithMaxLag(n int64) ContextOption {
 // Health is how a context is now: one look at what a page, a probe, or a log may want
 // to show. It belongs to the caller.
 type Health struct {
-	// NotReady is what ReadyErr says, or the error that ended the run; nil while it runs.
+	// NotReady is what ReadyErr says, or the error that ended the run or by which it ends;
+	// nil while it runs.
 	NotReady error
 	// Failing is what fails and is being tried again, by name.
 	Failing []Failing
@@ -192,7 +193,7 @@ func (ssc *StreamingContext) Healthy() error { return ssc.Health().Err() }
 func (ssc *StreamingContext) Health() Health {
 	h := Health{NotReady: ssc.ReadyErr(), MaxLag: ssc.cfg.maxLag, MaxDelay: ssc.cfg.greatestDelay()}
 	ssc.mu.Lock()
-	r, ended := ssc.run, ssc.doneErr
+	r, ended, state := ssc.run, ssc.doneErr, ssc.state
 	ssc.mu.Unlock()
 	if h.NotReady != nil && ended != nil {
 		h.NotReady = fmt.Errorf("%w: %w", h.NotReady, ended)
@@ -200,7 +201,9 @@ func (ssc *StreamingContext) Health() Health {
 	if r == nil {
 		return h
 	}
-	h.Failing = r.exec.troubles.all()
+	if state != stopped && r.ending() == nil { // then nothing is tried again
+		h.Failing = r.exec.troubles.all()
+	}
 	for _, in := range r.inputs {
 		s := SourceHealth{Name: in.name(), Open: in.isOpen()}
 		if s.Open {

@@ -139,7 +139,7 @@ func (r *run) openSource(ctx context.Context, in *input, plans func(source strin
 		last = plans(in.name())
 	}
 	// Not retried: a start that cannot succeed shall say so at once.
-	err := callErr(in.name(), func() error {
+	err := r.do("opening of source "+in.name(), func() error {
 		if rooted, ok := in.src.(source.Rooted); ok && plans != nil {
 			rooted.SetRoot(r.durable.start.Root)
 		}

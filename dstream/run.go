@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -44,6 +42,8 @@ type run struct {
 	left     chan struct{} // closed when a stop has left user code alone that does not return
 	leftErr  error         // set before left is closed
 	leftOnce sync.Once
+	over     chan struct{} // closed when the run has failed: nothing is tried any more, what is open is closed
+	opened   func()        // ends the context with which the start opened
 
 	inputs     []*input
 	ops        []*node
@@ -73,6 +73,8 @@ type run struct {
 	openedAt    time.Time           // the sources
 	begun       bool                // the first life: all sources are open
 	finished    bool                // nothing is remembered any more
+	stopAsked   bool                // by Stop, or by the end of Run's context
+	overErr     error               // set before over is closed
 	events      []func(l *Listener) // what came up beside the batches and is yet to be told
 	skipsTold   int                 // of events, skipped ticks
 	busy        bool                // the hand has an action
@@ -86,6 +88,7 @@ func newRun(ssc *StreamingContext) *run {
 		ssc: ssc, harness: c.harness, clock: c.clock, meter: newMeter(c.memoryLimit),
 		workers: c.parallelism, secret: rand.Uint64(), pools: new(rdd.Pools),
 		doing: map[string]int{}, done: make(chan struct{}), late: make(chan struct{}), left: make(chan struct{}),
+		over: make(chan struct{}), opened: func() {},
 	}
 	if r.workers == 0 {
 		r.workers = runtime.GOMAXPROCS(0)
@@ -125,7 +128,7 @@ func newRun(ssc *StreamingContext) *run {
 	return r
 }
 
-// open makes the operators, loads their state and opens the sources.
+// open makes the operators, loads their state and opens the sources, until ctx ends.
 func (r *run) open(ctx context.Context) error {
 	if h := r.harness; h != nil {
 		var faults []*Fault
@@ -190,92 +193,6 @@ func (r *run) retry(ctx context.Context, in *input, do func() error) error {
 		}
 		in.retries++
 	}
-}
-
-// requestStop lets no further batch begin, behind what is drained.
-func (r *run) requestStop() {
-	r.end()
-	if len(r.drainable()) == 0 {
-		r.halts()
-	}
-}
-
-func (r *run) stopping() bool { return r.soft.Err() != nil }
-
-// stopGrace is how long an aborted batch may take to come back from user code
-// before it is left alone.
-const stopGrace = time.Second
-
-// stop ends the run; see StreamingContext.Stop.
-func (r *run) stop(ctx context.Context) error {
-	r.requestStop()
-	limit := r.ssc.cfg.stopTimeout
-	if limit == 0 {
-		limit = defaultStopTimeout(r.ssc.cfg.interval)
-	}
-	timer := r.clock.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-r.done:
-		return r.ssc.result()
-	case <-timer.C():
-	case <-ctx.Done():
-	}
-	late := r.abortLate()
-	grace := r.clock.NewTimer(stopGrace)
-	defer grace.Stop()
-	select {
-	case <-r.done:
-		return r.ssc.result()
-	case <-grace.C():
-		if late.Idle { // what closes slowly began after that
-			now := *late
-			now.Tasks = r.tasks()
-			late = &now
-		}
-		r.leftOnce.Do(func() {
-			r.leftErr = late
-			close(r.left)
-		})
-		return late
-	}
-}
-
-// wait waits for the end of the run, or until a stop has given up waiting for
-// user code: whoever waits shall not hang with it. It is false if ctx ends first.
-func (r *run) wait(ctx context.Context) (err error, ended bool) {
-	select {
-	case <-r.done:
-		return r.ssc.result(), true
-	case <-r.left:
-		return r.leftErr, true
-	case <-ctx.Done():
-		return nil, false
-	}
-}
-
-// abortLate aborts the run. Whether the running epoch is committed is decided
-// here, under mu: what the error says stays true, however late the tasks come
-// back.
-func (r *run) abortLate() *StopTimeoutError {
-	tasks := r.tasks()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	late := &StopTimeoutError{Batch: r.last, Committed: r.epoch >= r.last.Epoch, Committing: r.committing, Tasks: tasks}
-	if late.Idle = late.Committed && !r.busy; late.Idle {
-		late.Batch = Batch{Epoch: r.epoch, Time: r.committedAt}
-	}
-	r.abort(late)
-	r.lateOnce.Do(func() { close(r.late) })
-	return late
-}
-
-// tasks names what is in user code.
-func (r *run) tasks() []string {
-	tasks := r.exec.tally.tasks()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append(tasks, slices.Sorted(maps.Keys(r.doing))...)
 }
 
 // do runs a user's function on the driver under the name that a stop timeout

@@ -95,8 +95,8 @@ func TestGracefulStopOrder(t *testing.T) {
 		r.clock.Advance(time.Second) // a tick that waits
 		synctest.Wait()              // the driver has seen it
 		result := make(chan error, 2)
-		for range 2 { // both wait for the same end
-			go func() { result <- r.ssc.Stop(context.Background()) }()
+		for _, wait := range []func() error{func() error { return r.ssc.Stop(context.Background()) }, r.end} { // both wait for the same end
+			go func() { result <- wait() }()
 		}
 		synctest.Wait()
 		close(release)
