@@ -18,6 +18,7 @@ func FuzzDecoder(f *testing.F) {
 		f.Add(append(bt.Empty(0, 2).Append(nil), b.Append(nil)...), int64(1), true)
 	}
 	f.Add(join(bt.Marker(9, 4, false)), int64(0), false)
+	f.Add(bt.Batch{Base: 3, Codec: bt.Zstd}.AppendBody(nil, wideFrame(f, bt.Values(3, "wide").Append(nil)[headerSize:]), 1), int64(0), true)
 	const most = 256 << 10
 	f.Fuzz(func(t *testing.T, data []byte, from int64, committed bool) {
 		for at := 0; at+headerSize <= len(data); {

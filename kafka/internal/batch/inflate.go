@@ -22,7 +22,8 @@ const (
 )
 
 // zstdWindow is the window that every decompressor must take (RFC 8878); encoders
-// name one that is larger than what they have.
+// name one that is larger than what they have. It is how far a zstd frame is inflated
+// before it is too large, where MaxBatchBytes is less.
 const zstdWindow = 8 << 20
 
 // keepScratch is the largest scratch buffer that stays for the next answer.
@@ -169,19 +170,21 @@ func (z *inflater) snappyBlock(dst, src []byte) ([]byte, error) {
 }
 
 func (z *inflater) inflateZstd(dst, src []byte) ([]byte, error) {
+	most := windowFor(uint64(max(z.max, zstdWindow)))
 	if z.zstd == nil || z.zstdMax != z.max {
-		r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxMemory(uint64(max(z.max, zstdWindow))))
+		// The limit is for the output, and for the windows that frames may name.
+		r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(most.size()),
+			zstd.WithDecoderMaxWindow(most.size()))
 		if err != nil {
 			return nil, err
 		}
 		z.zstd, z.zstdMax = r, z.max
 	}
 	out, err := z.zstd.DecodeAll(src, dst)
-	if errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) {
-		err = ErrTooLarge
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		out, err = z.zstd.DecodeAll(narrowed(src, most), dst)
 	}
-	if err == nil && len(out) > z.max {
+	if errors.Is(err, zstd.ErrDecoderSizeExceeded) || err == nil && len(out) > z.max {
 		err = ErrTooLarge
 	}
 	return out, err
