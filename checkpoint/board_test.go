@@ -17,6 +17,7 @@ type board struct {
 	mem    map[string]sink.Memory
 	fence  map[string]sink.Fence
 	noTerm bool // the last fence wins, as with Kafka; else it knows terms
+	open   int  // transactions that have begun and are neither committed nor aborted
 }
 
 func (b *board) key(unit, root string) string { return unit + " of " + root }
@@ -90,7 +91,14 @@ func (u *boardUnit) Memory(context.Context) (m sink.Memory, ok bool, err error) 
 }
 
 func (u *boardUnit) Begin(_ context.Context, epoch uint64) (sink.Tx, error) {
-	return &boardTx{u: u}, u.do("begin", u.fenced)
+	t := &boardTx{u: u}
+	return t, u.do("begin", func() error {
+		err := u.fenced()
+		if err == nil {
+			u.b.open++
+		}
+		return err
+	})
 }
 
 func (u *boardUnit) Close() error { return nil }
@@ -98,6 +106,15 @@ func (u *boardUnit) Close() error { return nil }
 type boardTx struct {
 	u    *boardUnit
 	rows []string
+	over bool
+}
+
+// end closes the transaction. The board is locked.
+func (t *boardTx) end() {
+	if !t.over {
+		t.over = true
+		t.u.b.open--
+	}
 }
 
 func (t *boardTx) Write(_ context.Context, _ sink.Part, rows sink.Rows) error {
@@ -120,10 +137,16 @@ func (t *boardTx) Commit(_ context.Context, m sink.Memory) error {
 		if ok && have.Epoch >= m.Epoch {
 			return &sink.EpochError{Unit: t.u.name, Epoch: m.Epoch, Have: have.Epoch}
 		}
+		t.end()
 		b.mem[key] = m
 		b.rows[t.u.name] = append(b.rows[t.u.name][:len(b.rows[t.u.name]):len(b.rows[t.u.name])], t.rows...)
 		return nil
 	})
 }
 
-func (t *boardTx) Abort(context.Context) error { return nil }
+func (t *boardTx) Abort(context.Context) error {
+	t.u.b.mu.Lock()
+	defer t.u.b.mu.Unlock()
+	t.end()
+	return nil
+}

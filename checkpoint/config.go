@@ -67,14 +67,17 @@ type Config struct {
 	Now func() int64
 	// Wait returns after d, or with the context's error when that ends first.
 	Wait func(ctx context.Context, d time.Duration) error
+	// Elapsed gives the time since any fixed moment. It bounds retries, of which three
+	// are made if its clock is set forward; nil counts the pauses between them alone.
+	Elapsed func() time.Duration
 
 	// Interval is the batch interval in nanoseconds, Zero the origin of its grid
 	// in a fresh root; afterwards the root's own zero stands.
 	Interval, Zero int64
 	// Operators are the job's stateful operators.
 	Operators []JobOperator
-	// Sources are the names of the job's sources. Nil: they are not compared with
-	// those of the root.
+	// Sources are the names of the job's sources. Nil: neither they nor the sinks are
+	// compared with those of the root.
 	Sources []string
 	// Sinks are the job's exactly-once sinks.
 	Sinks []sink.Unit
@@ -84,7 +87,8 @@ type Config struct {
 
 	// Rescale allows partition counts to change.
 	Rescale bool
-	// Drop names operators whose state is given up, and sources whose position is.
+	// Drop names operators whose state is given up, sources whose position is, and
+	// sinks that may have the planned epoch and are not asked.
 	Drop []string
 	// Takeover says what to do about another run.
 	Takeover Takeover

@@ -124,6 +124,9 @@ type Plan struct {
 	Metadata uint64 `json:"metadata"`
 	// Sources are the ranges of every source; none for a change.
 	Sources []SourcePlan `json:"sources"`
+	// Sinks are the names of the exactly-once sinks that the epoch is for; one that
+	// the program of a redo lacks may have the epoch already.
+	Sinks []string `json:"sinks,omitempty"`
 	// Settings are the engine's own; the log only keeps them. Redoing the epoch
 	// under them gives what its planner would have given.
 	Settings map[string]string `json:"settings,omitempty"`

@@ -83,6 +83,10 @@ func (s *Session) Plan(ctx context.Context, p Plan) error {
 	}
 	p.Format, p.Epoch, p.Kind = planFormat, s.Epoch(), KindBatch
 	p.Term, p.Run, p.Metadata = s.Term(), s.cfg.Run, s.target.Seq
+	p.Sinks = nil
+	for _, u := range s.cfg.Sinks {
+		p.Sinks = append(p.Sinks, u.Name())
+	}
 	s.plan = &p
 	return s.done(ctx, protocol.Begin(protocol.Batch))
 }
@@ -166,18 +170,27 @@ func (s *Session) Commit(ctx context.Context, in CommitInput) (*Commit, error) {
 
 // Aborted tells that the epoch is given up because of err, which is returned,
 // together with *NotOwnerError if a newer run is the cause. Open transactions of
-// sinks are aborted. The session is over; the epoch stays planned, and the next
-// session redoes it.
+// sinks are aborted, those too of an epoch that the session itself has given up:
+// else who reads the sink would wait until they end by themselves. The session is
+// over; the epoch stays planned, and the next session redoes it.
 func (s *Session) Aborted(ctx context.Context, err error) error {
+	if s.stopped != nil && sabotage.On("given-up-not-aborted") {
+		return s.stopped
+	}
+	s.abortSinks(ctx)
 	if s.stopped != nil {
 		return s.stopped
 	}
+	return s.fail(ctx, err)
+}
+
+// abortSinks lets go of what the sinks have open; what is committed stays.
+func (s *Session) abortSinks(ctx context.Context) {
 	for _, u := range s.units {
 		if aerr := u.Abort(ctx); aerr != nil {
 			s.notice(Notice{Kind: NoticeSink, Text: "a transaction could not be aborted; it ends by itself", Err: aerr})
 		}
 	}
-	return s.fail(ctx, err)
 }
 
 // complete makes the entries of a commit from those of the engine: what did not

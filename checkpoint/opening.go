@@ -52,6 +52,11 @@ func (s *Session) judge(ctx context.Context, r *Root, c *Commit) (fit, error) {
 		}
 		return f, err
 	}
+	if pending {
+		if err := s.fitSinks(plan); err != nil {
+			return fit{}, err
+		}
+	}
 	return fitJob(&s.cfg, base, c, next, pending)
 }
 
@@ -283,6 +288,7 @@ func (s *Session) begun(ctx context.Context) error {
 		return s.stopped
 	}
 	s.tellSources(s.start.Last)
+	s.tellSinks()
 	return nil
 }
 

@@ -23,23 +23,32 @@ const (
 	retryLimit = 30 * time.Second
 )
 
-// retry calls do until it succeeds, fails for good, or has been waited for as
+// surelyTried is how often a call is tried before its own time counts: one that takes
+// longer than Options.RetryLimit in itself is worth another try too.
+const surelyTried = 3
+
+// retry calls do until it succeeds, fails for good, or has been tried for as
 // long as Options.RetryLimit allows.
 func (s *Session) retry(ctx context.Context, what string, do func() error) error {
 	limit := s.cfg.Options.RetryLimit
 	if limit == 0 {
 		limit = retryLimit
 	}
-	waited, wait := time.Duration(0), firstWait
-	for {
+	elapsed := s.cfg.Elapsed
+	if elapsed == nil {
+		elapsed = func() time.Duration { return 0 }
+	}
+	waited, wait, began := time.Duration(0), firstWait, elapsed()
+	for tries := 1; ; tries++ {
 		err := do()
+		took := max(waited, elapsed()-began)
 		switch {
 		case err == nil:
 			return nil
 		case final(ctx, err):
 			return err
-		case waited+wait > limit:
-			return &permanent{fmt.Errorf("checkpoint: %s: given up after %v of retries: %w", what, waited, err)}
+		case waited+wait > limit, tries >= surelyTried && took+wait > limit:
+			return &permanent{fmt.Errorf("checkpoint: %s: given up after %d tries in %v: %w", what, tries, took, err)}
 		}
 		s.notice(Notice{Kind: NoticeRetry, Text: fmt.Sprintf("%s failed and is tried again in %v", what, wait), Err: err})
 		if werr := s.cfg.Wait(ctx, wait); werr != nil {

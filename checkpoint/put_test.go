@@ -43,7 +43,7 @@ func TestRetryWaits(t *testing.T) {
 	f.Fail(vfs.Rule{Kinds: vfs.KindPut, Path: "state/*/*/*", Forever: true})
 	err := j.s.Put(ctx, "state/1/0/1.1.delta", writing("x"))
 	require.ErrorIs(t, err, vfs.ErrInjected)
-	require.ErrorContains(t, err, "put state/1/0/1.1.delta: given up after 750ms of retries")
+	require.ErrorContains(t, err, "put state/1/0/1.1.delta: given up after 5 tries in 750ms")
 	ms := time.Millisecond
 	require.Equal(t, []time.Duration{50 * ms, 100 * ms, 200 * ms, 400 * ms}, waits)
 	require.Equal(t, 4, told)
@@ -54,6 +54,27 @@ func TestRetryWaits(t *testing.T) {
 	j.s.cfg.Wait = func(context.Context, time.Duration) error { cancel(stop); return stop }
 	require.ErrorIs(t, j.s.Put(ctx2, "state/1/0/1.1.delta", writing("x")), stop)
 	require.NoError(t, j.close())
+}
+
+// TestRetriesCountTheirTime: a call that takes long in itself is not tried for as long as its
+// pauses alone would allow, but three times at least.
+func TestRetriesCountTheirTime(t *testing.T) {
+	for _, c := range []struct {
+		takes time.Duration
+		tries int
+	}{{0, 12}, {4 * time.Second, 7}, {20 * time.Second, 3}, {time.Hour, 3}} {
+		var now time.Duration
+		s := &Session{cfg: Config{
+			Wait:    func(_ context.Context, d time.Duration) error { now += d; return nil },
+			Elapsed: func() time.Duration { return now },
+			Options: Options{RetryLimit: 30 * time.Second},
+		}}
+		tries := 0
+		err := s.retry(t.Context(), "put x", func() error { tries++; now += c.takes; return vfs.ErrInjected })
+		require.ErrorIs(t, err, vfs.ErrInjected)
+		require.Equal(t, c.tries, tries, "%v a try", c.takes)
+		require.ErrorContains(t, err, fmt.Sprintf("given up after %d tries in %v", tries, now))
+	}
 }
 
 // TestPutReadsBack: a taken name is a success for the same bytes alone (P4).

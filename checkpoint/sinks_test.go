@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -264,4 +265,64 @@ func TestSinkIsAhead(t *testing.T) {
 	err := w.job(nil).run(t.Context(), 2)
 	require.ErrorIs(t, err, ErrRefused)
 	require.ErrorContains(t, err, "older copy")
+}
+
+// TestGivenUpCommitIsAborted: a commit of the second sink that fails for good ends the session,
+// and its transaction with it: readers of that sink need not wait for a timeout.
+func TestGivenUpCommitIsAborted(t *testing.T) {
+	w := &world{m: roots["objects"](), b: &board{}}
+	var f vfs.Faults
+	j := w.job(&f)
+	f.Fail(vfs.Rule{Kinds: vfs.KindOther, Path: "sink/b/commit", Forever: true})
+	var s *Session
+	j.step = func(string, uint64) { s = j.s }
+	err := j.run(t.Context(), 1)
+	require.ErrorIs(t, err, vfs.ErrInjected)
+	require.Equal(t, 1, w.b.open)
+	require.ErrorIs(t, s.Aborted(t.Context(), errors.New("another error")), vfs.ErrInjected, "the session was over")
+	require.Zero(t, w.b.open)
+	_, rows := reference(t, 1)
+	require.NoError(t, runJob(t.Context(), w.job(nil), 1))
+	require.Equal(t, rows, w.b.rows["a"])
+	require.Equal(t, rows, w.b.rows["b"])
+}
+
+// TestSinkLeftOut: a program without a sink is told so; while an epoch is planned that the sink may
+// have already, it is refused before it takes anything (CE17), unless the sink is given up. One that
+// comes back is told what it lacks.
+func TestSinkLeftOut(t *testing.T) {
+	sinks := func(w *world, names ...string) *job {
+		j := w.job(nil)
+		j.cfg.Sources = []string{"lines"}
+		j.cfg.Sinks = nil
+		for _, name := range names {
+			j.cfg.Sinks = append(j.cfg.Sinks, w.b.unit(name, nil))
+		}
+		return j
+	}
+	w := out(t, "objects", 2, "commits/3", nil)
+	var refused *SinksError
+	err := sinks(w, "a", "c").run(t.Context(), 3)
+	require.ErrorIs(t, err, ErrRefused)
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, SinksError{Epoch: 3, Missing: []string{"b"}}, *refused)
+	require.ErrorContains(t, err, `WithDrop("b")`)
+	_, rows := reference(t, 3)
+	require.NoError(t, runJob(t.Context(), sinks(w, "b", "a"), 3), "nothing was taken")
+	require.Equal(t, rows, w.b.rows["b"])
+
+	j := sinks(w, "a")
+	told := watch(j)
+	require.NoError(t, runJob(t.Context(), j, 5))
+	require.Contains(t, *told, "sink b of the checkpoint is not in the program: it gets nothing from epoch 4 on")
+	j = sinks(w, "a", "b")
+	told = watch(j)
+	require.NoError(t, runJob(t.Context(), j, 6))
+	require.Contains(t, *told, "sink b was not in the program for a while: it has epoch 3 and goes on with epoch 6; what lies between is not in it")
+
+	w = out(t, "objects", 2, "commits/3", nil)
+	j = sinks(w, "a")
+	j.cfg.Drop = []string{"b"}
+	require.NoError(t, runJob(t.Context(), j, 3))
+	require.Equal(t, rows, w.b.rows["a"])
 }

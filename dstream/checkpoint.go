@@ -182,9 +182,10 @@ func WithRescale() ContextOption {
 	return checkpointOption("WithRescale", func(k *checkpointConfig) error { k.rescale = true; return nil })
 }
 
-// WithDrop gives up the state of operators that the program no longer has, and the
-// position of sources that it no longer has. It may stay set: a name that is in the
-// program is not given up.
+// WithDrop gives up the state of operators that the program no longer has, the
+// position of sources that it no longer has, and exactly-once sinks that it no longer
+// has and that may have the planned epoch already (checkpoint.SinksError). It may stay
+// set: a name that is in the program is not given up.
 func WithDrop(operators ...string) ContextOption {
 	return checkpointOption("WithDrop", func(k *checkpointConfig) error {
 		for _, name := range operators {

@@ -157,10 +157,12 @@ func (d *durable) config() (checkpoint.Config, error) {
 	if err != nil {
 		return checkpoint.Config{}, fmt.Errorf("checkpoint: the name of this machine: %w", err)
 	}
+	began := r.clock.Now()
 	cfg := checkpoint.Config{
 		Store: d.store, Run: d.id, After: d.after, Host: host, PID: pid,
 		Now:      func() int64 { return r.clock.Now().UnixNano() },
 		Wait:     d.wait,
+		Elapsed:  func() time.Duration { return r.clock.Now().Sub(began) },
 		Interval: int64(c.interval), Zero: gridZero(r.clock.Now().UnixNano(), int64(c.interval)),
 		Sources: d.sourceNames(), Sinks: d.units, Counts: d.counts,
 		Rescale: d.cfg.rescale, Drop: d.cfg.drop, Takeover: d.cfg.takeover, AcceptRedo: d.cfg.accept,
