@@ -13,14 +13,24 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"syscall"
 
 	"github.com/statemill/statemill/dstream"
 )
 
-// Main runs a program until it ends or is interrupted, and exits with its status.
+// Main runs a program until it ends or is interrupted, and exits with its status. At the
+// first interrupt (Ctrl-C, or SIGTERM) ctx ends, so that the program finishes its running
+// batch; a second one ends the process at once.
 func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer) int) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-interrupts
+		signal.Stop(interrupts) // before ctx ends: whoever sees that may rely on it
+		stop()
+	}()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
