@@ -177,7 +177,8 @@ func defaultStopTimeout(interval time.Duration) time.Duration {
 }
 
 // WithStopTimeout sets how long a stop waits for the running batch before it
-// aborts it. Default: ten intervals, but at least one second.
+// aborts it, and how long the error of a failed batch waits for sources and sinks to be
+// closed before Run and Wait return it. Default: ten intervals, but at least one second.
 func WithStopTimeout(d time.Duration) ContextOption {
 	return option("WithStopTimeout", func(c *config) error {
 		c.stopTimeout = d
