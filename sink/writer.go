@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/statemill/statemill/internal/guard"
 	"github.com/statemill/statemill/internal/sabotage"
@@ -24,13 +25,14 @@ type Writer interface {
 	Unit() Unit
 	// Prepare gives the sum of the output, and, unless dry, writes it all in a
 	// new transaction of the unit, aborting one that is open. After an error no
-	// transaction is open.
+	// transaction is open: it is aborted as Abort does, though ctx has ended.
 	Prepare(ctx context.Context, dry bool) (Sum, error)
 	// Commit commits what Prepare wrote. An error without a name in the package
 	// comment leaves the transaction open: Commit may be called again with the
 	// same memory.
 	Commit(ctx context.Context, m Memory) error
-	// Abort gives up an open transaction, if there is one.
+	// Abort gives up an open transaction, if there is one. It is not cut short by the
+	// end of ctx: it then has five seconds more.
 	Abort(ctx context.Context) error
 }
 
@@ -190,16 +192,41 @@ func (w *writer) Commit(ctx context.Context, m Memory) error {
 	return nil
 }
 
+// abortTimeout is how long an abort goes on after its context has ended.
+const abortTimeout = 5 * time.Second
+
 func (w *writer) Abort(ctx context.Context) error {
 	if w.tx == nil {
 		return nil
 	}
 	tx := w.tx
 	w.tx = nil
+	// A run that is stopped in the midst of a write has no other call left: what it leaves
+	// open, others wait for.
+	if !sabotage.On("sink-abort-cancelled") {
+		var done context.CancelFunc
+		ctx, done = outlive(ctx, abortTimeout)
+		defer done()
+	}
 	if err := tx.Abort(ctx); err != nil {
 		return fmt.Errorf("sink %s: abort epoch %d: %w", w.unit.Name(), w.epoch, err)
 	}
 	return nil
+}
+
+// outlive is a context that lasts for a while longer than another one.
+func outlive(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		rest, done := context.WithTimeout(longer, d)
+		defer done()
+		<-rest.Done()
+		cancel(context.Cause(ctx))
+	})
+	return longer, func() {
+		stop()
+		cancel(context.Canceled)
+	}
 }
 
 const errUnsteady = permanentError("rows differ when they are read again: Encode must depend on its argument alone")
