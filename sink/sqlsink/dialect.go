@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/statemill/statemill/internal/sabotage"
 )
 
 // Dialect is the kind of the database.
@@ -47,6 +49,20 @@ func (d Dialect) own(statement string) string {
 		b.WriteString("$" + strconv.Itoa(n))
 	}
 	return b.String()
+}
+
+// quoted is a table's name as the sink's own statements have it: in quotes, so that a
+// word of the language ("order", "group") is a name as any other. Without quotes PostgreSQL
+// takes names in small letters, so that they are the same tables as ever; SQLite does not
+// tell letters apart.
+func (d Dialect) quoted(table string) string {
+	if sabotage.On("sql-table-unquoted") {
+		return table
+	}
+	if d == PostgreSQL {
+		table = strings.ToLower(table)
+	}
+	return `"` + strings.ReplaceAll(table, ".", `"."`) + `"`
 }
 
 // create gives the statement that makes the table. Both take these types.

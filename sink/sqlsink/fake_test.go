@@ -233,7 +233,14 @@ func (s *fakeStmt) Exec(args []driver.Value) (r driver.Result, err error) {
 				n = 1
 			}
 		case strings.HasPrefix(s.q, "put by "):
-			c.texts = append(c.texts, text(0))
+			switch v := args[0].(type) {
+			case nil:
+				c.texts = append(c.texts, "NULL")
+			case []byte:
+				c.texts = append(c.texts, "bytes "+string(v))
+			default:
+				c.texts = append(c.texts, text(0))
+			}
 		case strings.HasPrefix(s.q, "forbid"):
 			return stateError("23514")
 		default:

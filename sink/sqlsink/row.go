@@ -8,12 +8,13 @@ import (
 	"math"
 	"time"
 
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/sink"
 )
 
 // Exec is a door to a unit: for each row, statement runs with the arguments that args
 // makes of it, from the row alone. They are what database/sql takes: nil, numbers,
-// strings, bytes, booleans, times, pointers to and types of such, and
+// strings, bytes (nil bytes are NULL), booleans, times, pointers to and types of such, and
 // driver.Valuers. Times keep their instant and offset, not the name of their zone.
 //
 // The statement is part of what an epoch's output is: a run that changes it cannot
@@ -62,6 +63,10 @@ func appendArgs(dst []byte, args []any) ([]byte, error) {
 				dst = append(dst, kindFalse)
 			}
 		case []byte:
+			if v == nil && !sabotage.On("sql-nil-bytes-are-empty") { // NULL, as drivers take it
+				dst = append(dst, kindNil)
+				continue
+			}
 			dst = binary.AppendUvarint(append(dst, kindBytes), uint64(len(v)))
 			dst = append(dst, v...)
 		case string:

@@ -2,6 +2,8 @@ package sqlsink
 
 import (
 	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
 	"math"
 	"testing"
 	"time"
@@ -30,6 +32,23 @@ func TestArgumentsArriveAsTheyWere(t *testing.T) {
 		nil, int64(1), int64(math.MinInt64), int64(200), 1.5, math.Inf(-1), true, false, []byte{}, []byte{0, 1}, "", "text", "named",
 		nil, at.UTC(), int64(7), nil, "valued", nil, time.Time{},
 	}, args)
+}
+
+// valuer gives bytes that are nil, as a message without a value does.
+type valuer struct{}
+
+func (valuer) Value() (driver.Value, error) { return []byte(nil), nil }
+
+// Bytes that are nil are NULL, in whatever they are wrapped, and empty ones are empty: a
+// message's key and value may be either.
+func TestNilBytesAreNull(t *testing.T) {
+	var none []byte
+	row, err := appendArgs(nil, []any{none, json.RawMessage(nil), sql.RawBytes(nil), &none, valuer{}, []byte{}, json.RawMessage{}, &[]byte{}})
+	require.NoError(t, err)
+	args, err := argsOf(row)
+	require.NoError(t, err)
+	require.Equal(t, []any{nil, nil, nil, nil, nil, []byte{}, []byte{}, []byte{}}, args)
+	require.True(t, args[0] == nil, "an untyped nil")
 }
 
 func TestArgumentsThatAreRefused(t *testing.T) {
