@@ -101,6 +101,7 @@ func Compress(name string) SinkOption {
 type Sink struct {
 	name string
 	cfg  sinkConfig
+	hold sink.Hold
 
 	mu      sync.Mutex
 	topics  []string
@@ -108,7 +109,8 @@ type Sink struct {
 
 	// Of the run that has fenced last; changed between epochs only.
 	txn        wire.Txn
-	generation int // of fences
+	open       bool // it has not closed the sink
+	generation int  // of fences and ends: a transaction of an earlier one is dead. It never goes back
 	tx         *transaction
 	sequence   map[wire.TopicPartition]int32
 	have       uint64           // the epoch that the sink has, as far as this run knows
@@ -233,6 +235,9 @@ func (s *Sink) Fence(ctx context.Context, f sink.Fence) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
+	if err := s.hold.Take(s.name, f); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	slices.Sort(s.topics)
 	if s.cluster == nil {
@@ -265,9 +270,17 @@ func (s *Sink) Fence(ctx context.Context, f sink.Fence) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.generation, s.broken, s.doubt = s.generation+1, false, false
+	s.dies()
+	s.open, s.broken, s.doubt = true, false, false
 	s.sequence = map[wire.TopicPartition]int32{}
 	return nil
+}
+
+// dies lets go of the transaction there was: nothing but an abort can come of it, and that
+// asks nothing of the cluster. mu is held.
+func (s *Sink) dies() {
+	s.generation++
+	s.tx = nil
 }
 
 // learn finds out how many partitions the topics have.
@@ -333,7 +346,7 @@ func (s *Sink) recount(ctx context.Context) error {
 // Memory implements sink.Unit. It waits for transactions that are still open: what
 // it gives can no older run change any more.
 func (s *Sink) Memory(ctx context.Context) (m sink.Memory, ok bool, err error) {
-	if s.generation == 0 {
+	if !s.open {
 		return m, false, fmt.Errorf("%v: memory before fence: %w", s, sink.ErrMisuse)
 	}
 	read := func(c *wire.Conn) error {
@@ -359,7 +372,7 @@ func (s *Sink) Memory(ctx context.Context) (m sink.Memory, ok bool, err error) {
 		return nil
 	}
 	err = s.coordinated(ctx, wire.GroupCoordinator, s.txn.ID, "read the memory", read)
-	if errors.Is(err, wire.UnstableOffset) && (s.tx == nil || s.tx.over || s.tx.generation != s.generation) {
+	if errors.Is(err, wire.UnstableOffset) && (s.tx == nil || s.tx.over) {
 		if err = s.settle(ctx); err == nil {
 			err = s.coordinated(ctx, wire.GroupCoordinator, s.txn.ID, "read the memory", read)
 		}
@@ -413,12 +426,12 @@ func (s *Sink) Begin(ctx context.Context, epoch uint64) (sink.Tx, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case s.generation == 0:
+	case !s.open:
 		return nil, fmt.Errorf("%v: begin before fence: %w", s, sink.ErrMisuse)
 	case s.isLost():
 		return nil, fmt.Errorf("%v: an earlier transaction did not end in order: %w", s, sink.ErrFenced)
 	}
-	if s.tx != nil && !s.tx.over && s.tx.generation == s.generation {
+	if s.tx != nil && !s.tx.over {
 		return nil, fmt.Errorf("%v: begin of epoch %d while epoch %d is open: %w", s, epoch, s.tx.epoch, sink.ErrMisuse)
 	}
 	if err := s.renew(ctx); err != nil {
@@ -439,6 +452,12 @@ func (s *Sink) Close() error {
 		s.cluster.close()
 		s.cluster = nil
 	}
-	s.generation = 0
+	s.open = false
+	if sabotage.On("kafka-close-forgets") {
+		s.generation = 0
+	} else {
+		s.dies()
+	}
+	s.hold.Release()
 	return nil
 }

@@ -310,9 +310,9 @@ func TestSinkGivesUp(t *testing.T) {
 	_, _, err := s.Memory(t.Context())
 	require.ErrorIs(t, err, sink.ErrFenced, "whoever has opened something since has fenced this run out")
 	b.faults(22, 51, "", 1000)
-	require.ErrorContains(t, s.Fence(t.Context(), sink.Fence{Root: "root"}), "fence")
+	require.ErrorContains(t, s.Fence(t.Context(), sink.Fence{Root: "root", Run: "r", Term: 1}), "fence")
 	b.close()
-	require.ErrorContains(t, s.Fence(t.Context(), sink.Fence{Root: "root"}), b.addr())
+	require.ErrorContains(t, s.Fence(t.Context(), sink.Fence{Root: "root", Run: "r", Term: 1}), b.addr())
 }
 
 // TestForeignMemory: a group that somebody else has written to is no memory.

@@ -47,6 +47,7 @@ const (
 type Files struct {
 	name  string
 	store vfs.Store
+	hold  Hold
 
 	fence *Fence // nil: not open
 	last  place
@@ -87,6 +88,9 @@ func (f *Files) Fence(ctx context.Context, fence Fence) error {
 	}
 	if fence.Term == 0 || !utf8.ValidString(fence.Run) {
 		return fmt.Errorf("sink %s: run %q of term %d: %w: a run has a name in text and a term of at least 1", f.name, fence.Run, fence.Term, ErrMisuse)
+	}
+	if err := f.hold.Take(f.name, fence); err != nil {
+		return err
 	}
 	f.fence, f.open = nil, nil
 	next := &Files{name: f.name, store: f.store, fence: &fence}
@@ -242,5 +246,6 @@ func (f *Files) Begin(ctx context.Context, epoch uint64) (Tx, error) {
 // Close ends the unit.
 func (f *Files) Close() error {
 	f.fence, f.open = nil, nil
+	f.hold.Release()
 	return nil
 }

@@ -28,7 +28,11 @@
 //     answers [ErrNotOwner] to a run with a lower term than it has seen and is
 //     left as it was. Fence changes neither data nor memory (CE10). It may be
 //     called again at any time between epochs, and after an error. A transaction
-//     begun before it is dead: it can be aborted, and nothing else.
+//     begun before it, or before Close, is dead: it can be aborted, and nothing else.
+//   - An object of a unit is one run's at a time, from its first Fence, whatever
+//     becomes of that, until Close. Fence of another root or run is an *[InUseError]
+//     meanwhile, and touches nothing ([Hold]); after Close it is as the first one.
+//     Only the run that has the unit closes it.
 //   - Memory is read after Fence, from the system itself, and is what no older
 //     run can change any more: transactions that are still open are waited for
 //     or given up (CE15). False means that this root has written nothing here.
@@ -105,14 +109,16 @@ type Unit interface {
 	// Name names the unit in the job, in memories and in commits/. It is the
 	// same in every run and no other unit of the job has it.
 	Name() string
-	// Fence opens the unit for this run and shuts out older ones.
+	// Fence opens the unit for this run and shuts out older ones. It is the one call
+	// that may come while another run, on a goroutine of its own, has the unit.
 	Fence(ctx context.Context, f Fence) error
 	// Memory gives what the unit remembers of this root, false if nothing.
 	Memory(ctx context.Context) (Memory, bool, error)
 	// Begin begins the unit's transaction for an epoch. One is open at a time.
 	Begin(ctx context.Context, epoch uint64) (Tx, error)
 	// Close ends the unit and its goroutines. It commits nothing, and may be
-	// called at any time when no other call is under way, and more than once.
+	// called at any time when no other call is under way, and more than once. Another
+	// run may Fence afterwards.
 	Close() error
 }
 

@@ -28,6 +28,8 @@ func TestSuiteCatchesBrokenSinks(t *testing.T) {
 		{Kafka, "memory read before it is settled", "MemoryIsWhatWasCommitted"}, // CE15
 		{Kafka, "a repeated commit writes again", "LostCommitAnswer"},
 		{Kafka, "roots share a memory", "RootsApart"},
+		{Kafka, "two runs have it", "OneRunAtATime"},
+		{Kafka, "dead transactions live on", "CloseAndFence"},
 
 		{SQL, "fence does nothing", "FenceShutsOutOlder"},
 		{SQL, "lower terms may fence", "LowerTermIsRefused"},
@@ -40,6 +42,7 @@ func TestSuiteCatchesBrokenSinks(t *testing.T) {
 		{SQL, "a repeated commit fails", "LostCommitAnswer"},
 		{SQL, "an empty epoch leaves the memory", "EmptyEpochMovesMemory"},
 		{SQL, "roots share a memory", "RootsApart"},
+		{SQL, "two runs have it", "OneRunAtATime"},
 
 		{FileLog, "fence does nothing", "FenceShutsOutOlder"}, // CE11
 		{FileLog, "lower terms may fence", "LowerTermIsRefused"},
@@ -47,6 +50,7 @@ func TestSuiteCatchesBrokenSinks(t *testing.T) {
 		{FileLog, "what is taken is taken for done", "FenceShutsOutOlder"},
 		{FileLog, "an entry is replaced", "FenceShutsOutOlder"},
 		{FileLog, "last row lost", "RowsInOrder"},
+		{FileLog, "two runs have it", "OneRunAtATime"},
 	} {
 		t.Run(c.kind.String()+"/"+c.flaw, func(t *testing.T) {
 			require.Equal(t, []string{c.want}, Failing(t, serverCase(c.kind, c.flaw), c.want))

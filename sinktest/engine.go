@@ -22,6 +22,7 @@ type engine struct {
 	// delta is what of it is in the state; nil is all.
 	delta func(epoch, term uint64) string
 
+	id      string // of the run
 	term    uint64
 	units   []sink.Unit
 	adopted []uint64
@@ -51,6 +52,9 @@ func (e *engine) run(ctx context.Context) error {
 func (e *engine) once(ctx context.Context) error {
 	if err := e.ask("owner", func(l *ledger) error { l.term++; e.term = l.term; return nil }); err != nil {
 		return err
+	}
+	if e.id == "" { // one that begins anew stays the same run
+		e.id = fmt.Sprint("run-", e.term)
 	}
 	for _, u := range e.units { // P1: fence everything before anything is read
 		if err := e.fence(ctx, u); err != nil {
@@ -113,7 +117,7 @@ func (e *engine) judge(newest uint64, last record, mems []*sink.Memory) error {
 // fence fences until it is known that this run is the newest one (P2).
 func (e *engine) fence(ctx context.Context, u sink.Unit) error {
 	err := retry(func() error {
-		return u.Fence(ctx, sink.Fence{Root: e.root.id, Run: fmt.Sprint("run-", e.term), Term: e.term})
+		return u.Fence(ctx, sink.Fence{Root: e.root.id, Run: e.id, Term: e.term})
 	})
 	if err != nil {
 		return err

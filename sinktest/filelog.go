@@ -58,6 +58,9 @@ func (u *logUnit) Fence(ctx context.Context, f sink.Fence) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if err := u.take(f); err != nil {
+		return err
+	}
 	u.fence, u.open, u.read, u.mem = &f, false, 0, nil
 	u.gen++
 	err := u.toEnd(f)

@@ -37,6 +37,9 @@ func (u *kafkaUnit) Fence(ctx context.Context, f sink.Fence) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if err := u.take(f); err != nil {
+		return err
+	}
 	u.fence, u.open, u.read, u.mem = &f, false, false, nil
 	u.gen++
 	for {

@@ -28,7 +28,7 @@ import (
 // Case is one system with nothing in it.
 type Case struct {
 	// Open makes a client of the system, as each run makes its own; all have one
-	// name. Its requests, if it can be arranged, pass in (vfs.WithFaults,
+	// name. A client that was closed may be fenced again. Its requests, if it can be arranged, pass in (vfs.WithFaults,
 	// vfs.WithStoreFaults, vfs.Inject), so that the suite can end, freeze and deafen
 	// it between any two; in may be nil. The suite closes it.
 	Open func(in vfs.Injector) sink.Unit
@@ -103,6 +103,8 @@ var cases = []struct {
 	{"LowerTermIsRefused", lowerTerm},
 	{"FenceAgain", fenceAgain},
 	{"RootsApart", rootsApart},
+	{"OneRunAtATime", inUse},
+	{"CloseAndFence", closeAndFence},
 	{"LostCommitAnswer", lostAnswer},
 	{"PartsSideBySide", sideBySide},
 	{"FailedWrite", failedWrite},

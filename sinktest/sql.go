@@ -15,6 +15,9 @@ func (u *sqlUnit) Fence(ctx context.Context, f sink.Fence) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if err := u.take(f); err != nil {
+		return err
+	}
 	u.fence, u.open = &f, false
 	u.gen++
 	err := u.ask("fence", func(a *account) error {

@@ -19,6 +19,7 @@ type Unit struct {
 	db      *sql.DB
 	dialect Dialect
 	cfg     config
+	hold    sink.Hold
 
 	// Of the run that has fenced last.
 	fence      *sink.Fence
@@ -74,13 +75,16 @@ func (u *Unit) Validate() error {
 // Fence implements sink.Unit: the row's fence is raised to the run's term, unless it
 // is above; the memory is not touched (CE10).
 func (u *Unit) Fence(ctx context.Context, f sink.Fence) error {
-	u.fence, u.open = nil, nil
 	if err := u.Validate(); err != nil {
 		return err
 	}
 	if f.Term == 0 || f.Term > math.MaxInt64 || f.Root == "" {
 		return u.wrap("fence", fmt.Errorf("root %q, term %d: %w", f.Root, f.Term, sink.ErrMisuse))
 	}
+	if err := u.hold.Take(u.name, f); err != nil {
+		return err
+	}
+	u.fence, u.open = nil, nil
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
@@ -138,7 +142,7 @@ func (u *Unit) table(ctx context.Context) error {
 	if look() == nil {
 		return nil
 	}
-	_, err := u.db.ExecContext(ctx, create(u.cfg.table))
+	_, err := u.db.ExecContext(ctx, create(u.dialect.quoted(u.cfg.table)))
 	if err != nil && look() == nil {
 		return nil // another run was making it at the same time
 	}
@@ -146,7 +150,7 @@ func (u *Unit) table(ctx context.Context) error {
 }
 
 func (u *Unit) sql(statement string) string {
-	return u.dialect.own(fmt.Sprintf(statement, u.cfg.table))
+	return u.dialect.own(fmt.Sprintf(statement, u.dialect.quoted(u.cfg.table)))
 }
 
 func changed(r sql.Result, err error) (int64, error) {
@@ -236,6 +240,7 @@ func (u *Unit) Begin(ctx context.Context, epoch uint64) (sink.Tx, error) {
 // Close implements sink.Unit. The database stays open.
 func (u *Unit) Close() error {
 	u.fence, u.open = nil, nil
+	u.hold.Release()
 	return nil
 }
 

@@ -67,6 +67,15 @@ func TestStatementsOfTheDialects(t *testing.T) {
 	require.Empty(t, SQLite.limit(time.Second))
 }
 
+// A word of SQL is a name too, and a name stays the table that it was without quotes.
+func TestNamesOfTables(t *testing.T) {
+	require.Equal(t, `"order"`, PostgreSQL.quoted("order"))
+	require.Equal(t, `"my_schema"."sinks"`, PostgreSQL.quoted("My_Schema.Sinks"), "PostgreSQL makes names small that are not in quotes")
+	require.Equal(t, `"main"."Order"`, SQLite.quoted("main.Order"))
+	require.Equal(t, `SELECT fence FROM "user" WHERE root = $1`, New("out", nil, PostgreSQL, Table("USER")).sql("SELECT fence FROM %s WHERE root = ?"))
+	require.Contains(t, create(SQLite.quoted("group")), `CREATE TABLE IF NOT EXISTS "group" (root`)
+}
+
 // codeError is an error with SQLite's code.
 type codeError int
 
@@ -153,6 +162,28 @@ func TestLostAnswer(t *testing.T) {
 	require.Equal(t, []string{"x"}, s.seen())
 }
 
+// What a row has as nil bytes arrives in the driver as NULL.
+func TestNilBytesInTheDriver(t *testing.T) {
+	s := newServer()
+	u := unit(t, s, nil, 1)
+	tx, err := u.Begin(t.Context(), 1)
+	require.NoError(t, err)
+	const statement = "put by $1"
+	door := Exec(u, statement, func(v []byte) []any { return []any{v} })
+	require.NoError(t, tx.Write(t.Context(), sink.Part{Output: "o", Target: statement, Of: 1}, func(yield func([]byte) error) error {
+		for _, v := range [][]byte{nil, {}, []byte("x")} {
+			row, err := door.Encode(nil, v)
+			require.NoError(t, err)
+			if err := yield(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	require.NoError(t, tx.Commit(t.Context(), sink.Memory{Epoch: 1, Term: 1}))
+	require.Equal(t, []string{"NULL", "bytes ", "bytes x"}, s.seen())
+}
+
 func TestPartIsWrittenOnce(t *testing.T) {
 	u := unit(t, newServer(), nil, 1)
 	tx, _ := write(t, u, 1, "put by $1", "x")
@@ -206,6 +237,7 @@ func TestNoticeOfOtherRoots(t *testing.T) {
 	tx, m := write(t, u, 1, "put by $1", "x")
 	require.NoError(t, tx.Commit(t.Context(), m))
 	var said []string
+	require.NoError(t, u.Close())
 	for range 2 {
 		require.NoError(t, u.Fence(t.Context(), sink.Fence{Root: "fork", Run: "run", Term: 1, Notice: func(text string) { said = append(said, text) }}))
 	}

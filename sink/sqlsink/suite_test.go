@@ -15,15 +15,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// closing closes the client with the unit, as the end of a process does.
+// closing ends the client's connections with the unit, as the end of a process does.
 type closing struct {
 	*Unit
 	db *sql.DB
 }
 
 func (c *closing) Close() error {
-	_ = c.Unit.Close()
-	return c.db.Close()
+	c.db.SetMaxIdleConns(-1) // those that there are
+	c.db.SetMaxIdleConns(2)
+	return c.Unit.Close()
 }
 
 func fakeCase(t *testing.T) sinktest.Case {
@@ -52,6 +53,7 @@ func TestBrokenUnitsAreCaught(t *testing.T) {
 		s := newServer()
 		c.Open = func(in vfs.Injector) sink.Unit {
 			db := s.open(in)
+			t.Cleanup(func() { _ = db.Close() })
 			return &forgetful{&closing{New("out", db, PostgreSQL), db}}
 		}
 		c.Read = func(context.Context) ([]string, error) { return s.seen(), nil }

@@ -125,8 +125,9 @@ type process struct {
 }
 
 func (p *process) Close() error {
-	_ = p.Unit.Close()
-	return p.db.Close()
+	p.db.SetMaxIdleConns(-1) // those that there are
+	p.db.SetMaxIdleConns(2)
+	return p.Unit.Close()
 }
 
 func (d *database) unit(in vfs.Injector) *process {
