@@ -229,25 +229,30 @@ func (ssc *StreamingContext) endFaults(at string) (faults []*Fault) {
 // Start validates the job, opens its sources and starts its run on goroutines
 // of its own. It returns when the run has begun; Wait waits for its end. A
 // start that fails stops the context. A Stop meanwhile ends the opening: then nothing
-// has run, and Start, Stop and Wait return nil.
+// has run, Start returns ErrStopped as after a Stop before it, and Stop and Wait return nil.
 func (ssc *StreamingContext) Start() error {
-	return ssc.start(context.Background(), caller())
+	runs, err := ssc.start(context.Background(), caller())
+	if err == nil && !runs {
+		return fmt.Errorf("dstream: start: %w", ErrStopped)
+	}
+	return err
 }
 
-func (ssc *StreamingContext) start(ctx context.Context, at string) error {
+// start is false without an error if it was stopped, or ctx ended, before the run began.
+func (ssc *StreamingContext) start(ctx context.Context, at string) (runs bool, err error) {
 	ssc.mu.Lock()
 	switch ssc.state {
 	case active:
 		ssc.mu.Unlock()
-		return fmt.Errorf("dstream: start: %w", ErrStarted)
+		return false, fmt.Errorf("dstream: start: %w", ErrStarted)
 	case stopped:
 		ssc.mu.Unlock()
-		return fmt.Errorf("dstream: start: %w", ErrStopped)
+		return false, fmt.Errorf("dstream: start: %w", ErrStopped)
 	}
 	if err := ssc.validate(at); err != nil {
 		ssc.state = stopped
 		ssc.mu.Unlock()
-		return err
+		return false, err
 	}
 	ssc.state = active
 	ssc.freeze()
@@ -262,7 +267,7 @@ func (ssc *StreamingContext) start(ctx context.Context, at string) error {
 			cancel()
 		}
 	})
-	err := r.open(opening)
+	err = r.open(opening)
 	unhook()
 	if err != nil {
 		err = errors.Join(err, r.abandon())
@@ -272,10 +277,10 @@ func (ssc *StreamingContext) start(ctx context.Context, at string) error {
 		cancel()
 		ssc.ended(err)
 		close(r.done)
-		return err
+		return false, err
 	}
 	go r.drive()
-	return nil
+	return true, nil
 }
 
 // ended notes the end of the run.
@@ -301,7 +306,7 @@ func (ssc *StreamingContext) ended(err error) {
 // When a batch has failed and what is to be closed then hangs, Run returns after the stop
 // timeout, too: with a *StopTimeoutError that names it and unwraps to the batch's error.
 func (ssc *StreamingContext) Run(ctx context.Context) error {
-	if err := ssc.start(ctx, caller()); err != nil {
+	if runs, err := ssc.start(ctx, caller()); !runs {
 		return err
 	}
 	r := ssc.run

@@ -35,29 +35,38 @@ type slowFence struct{ *sink.Files }
 func (slowFence) Fence(ctx context.Context, _ sink.Fence) error { <-ctx.Done(); return ctx.Err() }
 
 // report 27, 37: a Stop while the context starts ends the opening of its sources and
-// sinks: nothing runs yet that is to be finished. It is no error, as when the context of
-// Run ends then.
+// sinks: nothing runs yet that is to be finished. It is no error of the run, as when the
+// context of Run ends then.
 func TestStopWhileStarting(t *testing.T) {
-	for _, what := range []string{"source", "sink"} {
+	for _, what := range []string{"source", "sink", "source of Run"} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := dstream.New(time.Second, dstream.WithCheckpointStore(vfs.NewObjects()), dstream.WithIORetry(time.Hour))
 				files := sink.NewFiles("files", vfs.NewObjects())
 				unit, src := sink.Unit(files), source.Source[string](newScript(1, []string{"a"}))
-				if what == "source" {
+				if what != "sink" {
 					src = slowOpen{newScript(1, []string{"a"}), nil}
 				} else {
 					unit = slowFence{files}
 				}
 				dstream.Output(dstream.From(c, "in", src), "rows", linesTo(files, unit))
 				started := make(chan error, 1)
-				go func() { started <- c.Start() }()
+				if what == "source of Run" {
+					go func() { started <- c.Run(context.Background()) }()
+				} else {
+					go func() { started <- c.Start() }()
+				}
 				synctest.Wait()
 				require.Empty(t, started)
 				before := clock.System().Now()
 				require.NoError(t, c.Stop(context.Background()))
-				require.NoError(t, <-started)
+				if err := <-started; what == "source of Run" {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, dstream.ErrStopped)
+				}
 				require.NoError(t, c.Wait())
+				require.ErrorIs(t, c.Start(), dstream.ErrStopped)
 				after(t, before, 0)
 			})
 		})

@@ -35,17 +35,19 @@ func (r *run) askStop() (second bool) {
 }
 
 // stop ends the run, at once or when the running batch is done; see
-// StreamingContext.Stop.
+// StreamingContext.Stop. One that was left alone may have come back meanwhile: it gets
+// the grace once more.
 func (r *run) stop(ctx context.Context, now bool) error {
 	r.requestStop()
-	if now && !sabotage.On("second-stop-waits") {
-		select {
-		case <-r.done:
-		case <-r.left:
-		default:
-			return r.giveUp()
-		}
+	select {
+	case <-r.done:
 		return r.outcome()
+	case <-r.left:
+		return r.giveUp()
+	default:
+	}
+	if now && !sabotage.On("second-stop-waits") {
+		return r.giveUp()
 	}
 	return r.waitBounded(ctx)
 }
@@ -77,7 +79,6 @@ func (r *run) giveUp() error {
 	defer grace.Stop()
 	select {
 	case <-r.done:
-	case <-r.left:
 	case <-grace.C():
 		if late.Idle { // what closes slowly began after that
 			now := *late
