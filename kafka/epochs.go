@@ -94,7 +94,7 @@ func (s *kafkaSource) sameLogs(ctx context.Context, parts []*part, spans []span)
 	s.mu.Lock()
 	for i, p := range parts {
 		if p.placed && p.epoch >= 0 && (p.doubtful || spans[i].epoch != p.epoch) {
-			all = append(all, seen{p, p.next, p.epoch, spans[i].latest})
+			all = append(all, seen{p, p.next, p.epoch, spans[i].end()})
 		}
 		if p.placed && spans[i].epoch != p.epoch && !sabotage.On("ahead-of-any-leader") {
 			led = append(led, p)
@@ -237,7 +237,7 @@ func (s *kafkaSource) ledLater(ctx context.Context, addr string, unknown []seen)
 		parts[i], all[i] = x.p, i
 	}
 	later := make([]bool, len(unknown))
-	err := s.askBroker(ctx, addr, wire.Latest, !s.cfg.dirty, parts, all, func(i int, a wire.OffsetAnswer) {
+	err := s.askBroker(ctx, addr, wire.Latest, false, parts, all, func(i int, a wire.OffsetAnswer) {
 		later[i] = a.Epoch >= unknown[i].epoch && a.Offset >= unknown[i].until
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/statemill/statemill/internal/clock"
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/kafka/internal/wire"
 )
 
@@ -24,6 +25,14 @@ type errBehind struct{ end, want int64 }
 
 func (e errBehind) Error() string {
 	return fmt.Sprintf("the log ends at offset %d now, before offset %d that was there when the batch was planned: were records lost by an unclean leader election?", e.end, e.want)
+}
+
+// errHeld: committed records end before a range that was planned by who reads all, or was
+// given: they go on when the transaction is over.
+type errHeld struct{ stable, high, want int64 }
+
+func (e errHeld) Error() string {
+	return fmt.Sprintf("committed records end at offset %d (the last stable offset), before a transaction that is open; the log goes on to offset %d, and the range to %d: it can be read when the transaction is over", e.stable, e.high, e.want)
 }
 
 // errNoData is an answer without the partition, or without its bytes. A broker that
@@ -52,7 +61,7 @@ const (
 func (s *kafkaSource) fetch(ctx context.Context, p *part, offset, until int64, maxBytes int) (wire.FetchAnswer, error) {
 	r := s.patient(p)
 	var gone error // what the cluster says of a topic that it does not know
-	for throttles := 0; ; {
+	for throttles, pause := 0, firstPause; ; {
 		a, addr, err := s.fetchOnce(ctx, p, offset, until, maxBytes)
 		if err == nil {
 			return a, nil
@@ -66,7 +75,15 @@ func (s *kafkaSource) fetch(ctx context.Context, p *part, offset, until int64, m
 			continue
 		}
 		err = s.failure(ctx, p, offset, err)
-		if !r.again(ctx, err) {
+		if errors.As(err, new(errHeld)) && !s.cfg.once && !sabotage.On("held-range-fails") {
+			// As a plan waits before a transaction, so does this: there is nothing to fail.
+			s.held(p, a)
+			if err := clock.Wait(ctx, clock.System(), pause); err != nil {
+				return a, err
+			}
+			s.waits(p)
+			r, pause = s.patient(p), min(2*pause, longestPause)
+		} else if !r.again(ctx, err) {
 			var size *wire.SizeError
 			switch {
 			case errors.As(err, &size):
@@ -117,7 +134,10 @@ func (s *kafkaSource) fetchOnce(ctx context.Context, p *part, offset, until int6
 		return a, addr, errNoData{addr, a.Throttle}
 	}
 	if end := s.endOf(a); len(a.Batches) == 0 && end < until {
-		return a, addr, errBehind{end, until}
+		if a.HighWatermark >= until {
+			return a, addr, errHeld{end, a.HighWatermark, until}
+		}
+		return a, addr, errBehind{a.HighWatermark, until}
 	}
 	return a, addr, nil
 }
@@ -131,8 +151,13 @@ func (s *kafkaSource) failure(ctx context.Context, p *part, offset int64, err er
 	if serr != nil {
 		return serr
 	}
-	if offset >= have[0].earliest && offset <= have[0].latest {
-		return errBehind{have[0].latest, offset} // it was a follower, or just elected
+	if offset > have[0].end() && !s.cfg.dirty {
+		if err := s.askAs(ctx, wire.Latest, false, []*part{p}, []int{0}, func(_ int, a wire.OffsetAnswer) { have[0].high = a.Offset }); err != nil {
+			return err
+		}
 	}
-	return &OffsetRangeError{p.Topic, p.Partition, offset, have[0].earliest, have[0].latest}
+	if offset >= have[0].earliest && offset <= have[0].end() {
+		return errBehind{have[0].end(), offset} // it was a follower, or just elected
+	}
+	return &OffsetRangeError{p.Topic, p.Partition, offset, have[0].earliest, have[0].end()}
 }

@@ -53,7 +53,8 @@ func OffsetRanges(r *rdd.RDD[Record]) ([]OffsetRange, error) {
 // partition has connections of its own while it is read. Ranges may overlap and need not
 // be in order. A range that retention has removed, or a part of it, is an *OffsetRangeError;
 // with ContinueOnLoss what is left of it is read. One that goes beyond the end of the log is
-// an error too: nothing is waited for.
+// an error too, and so is one that goes beyond the first open transaction: nothing is waited
+// for.
 func RDD(ranges []OffsetRange, opts ...SourceOption) (*rdd.RDD[Record], error) {
 	c := given(opts)
 	switch {
@@ -83,7 +84,8 @@ func RDD(ranges []OffsetRange, opts ...SourceOption) (*rdd.RDD[Record], error) {
 func readOnce(t *rdd.Task, r OffsetRange, opts []SourceOption, emit func(Record) error) (err error) {
 	name := r.TopicPartition.String()
 	t.Origin = rdd.Origin{Stream: "kafka", Partition: name, Offset: r.From}
-	s := NewSource(append(slices.Clone(opts), Partitions(r.TopicPartition), ReadAhead(0))...)
+	once := sourceOption(func(c *config) { c.once = true })
+	s := NewSource(append(slices.Clone(opts), Partitions(r.TopicPartition), ReadAhead(0), once)...)
 	x := source.Range{Partition: name, From: r.From, Until: r.Until}
 	if err := s.Open(t.Ctx, &source.Plan{Ranges: []source.Range{x}}); err != nil {
 		return readError(t.Ctx, name, err)

@@ -6,16 +6,21 @@ import (
 	"slices"
 
 	"github.com/statemill/statemill/internal/pool"
+	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/statemill/statemill/kafka/internal/wire"
 	"github.com/statemill/statemill/source"
 )
 
 // span is what a partition has: [earliest, latest). timed is the offset of the start
-// time, -1 if no record is as late. epoch is the leader's, -1 if it tells none.
+// time, -1 if no record is as late. epoch is the leader's, -1 if it tells none. high is
+// where the log really ends, behind open transactions; -1 if it was not asked for.
 type span struct {
-	earliest, latest, timed int64
-	epoch                   int32
+	earliest, latest, timed, high int64
+	epoch                         int32
 }
+
+// end is where the log ends, as far as is known.
+func (x *span) end() int64 { return max(x.latest, x.high) }
 
 // spans looks at the log of each part. Earliest offsets are asked for only where
 // they are needed. It fails at once if a topic is another one than before.
@@ -41,7 +46,7 @@ func (s *kafkaSource) spansOnce(ctx context.Context, parts []*part, earliest fun
 	var some, timed []int
 	all := make([]int, len(parts))
 	for i, p := range parts {
-		all[i], out[i].timed = i, -1
+		all[i], out[i].timed, out[i].high = i, -1, -1
 		if earliest(p) {
 			some = append(some, i)
 		}
@@ -55,8 +60,32 @@ func (s *kafkaSource) spansOnce(ctx context.Context, parts []*part, earliest fun
 	if err := s.ask(ctx, s.cfg.at, parts, timed, func(i int, a wire.OffsetAnswer) { out[i].timed = a.Offset }); err != nil {
 		return nil, err
 	}
-	err := s.ask(ctx, wire.Latest, parts, all, func(i int, a wire.OffsetAnswer) { out[i].latest, out[i].epoch = a.Offset, a.Epoch })
-	return out, err
+	if err := s.ask(ctx, wire.Latest, parts, all, func(i int, a wire.OffsetAnswer) { out[i].latest, out[i].epoch = a.Offset, a.Epoch }); err != nil {
+		return nil, err
+	}
+	return out, s.askHigh(ctx, parts, out)
+}
+
+// askHigh asks where logs really end of which the position lies behind the last stable
+// offset: it may have been read to with ReadUncommitted, or be where a run is to start. Then
+// it is a position like any other, and waits for its transaction.
+func (s *kafkaSource) askHigh(ctx context.Context, parts []*part, spans []span) error {
+	var behind []int
+	s.mu.Lock()
+	for i, p := range parts {
+		at, known := p.next, p.placed
+		if !known {
+			at, known = s.named(p)
+		}
+		if known && at > spans[i].latest {
+			behind = append(behind, i)
+		}
+	}
+	s.mu.Unlock()
+	if s.cfg.dirty || len(behind) == 0 || sabotage.On("behind-is-beyond") {
+		return nil
+	}
+	return s.askAs(ctx, wire.Latest, false, parts, behind, func(i int, a wire.OffsetAnswer) { spans[i].high = a.Offset })
 }
 
 // refresh learns the leaders anew and checks the topics of parts.
@@ -95,6 +124,11 @@ func (s *kafkaSource) read() []source.Range {
 // ask asks the leaders of parts[which...] for offsets, all of them at once. One that fails
 // keeps no other from answering: those that wait are told apart by that.
 func (s *kafkaSource) ask(ctx context.Context, what int64, parts []*part, which []int, set func(i int, a wire.OffsetAnswer)) error {
+	return s.askAs(ctx, what, !s.cfg.dirty, parts, which, set)
+}
+
+// askAs is ask, for readers of committed records or of all.
+func (s *kafkaSource) askAs(ctx context.Context, what int64, committed bool, parts []*part, which []int, set func(i int, a wire.OffsetAnswer)) error {
 	byLeader := map[string][]int{}
 	var none error
 	for _, i := range which {
@@ -108,7 +142,7 @@ func (s *kafkaSource) ask(ctx context.Context, what int64, parts []*part, which 
 	addrs := sortedKeys(byLeader)
 	errs := make([]error, len(addrs))
 	err := pool.Run(ctx, len(addrs), len(addrs), func(ctx context.Context, _, k int) error {
-		errs[k] = s.askBroker(ctx, addrs[k], what, !s.cfg.dirty, parts, byLeader[addrs[k]], func(i int, a wire.OffsetAnswer) {
+		errs[k] = s.askBroker(ctx, addrs[k], what, committed, parts, byLeader[addrs[k]], func(i int, a wire.OffsetAnswer) {
 			set(i, a)
 			s.answered(parts[i])
 		})

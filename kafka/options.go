@@ -59,6 +59,7 @@ type config struct {
 	subscription
 	start
 	dirty  bool // read_uncommitted
+	once   bool // given ranges are read, and nothing is waited for
 	toEnd  bool
 	onLoss bool                          // go on
 	passed map[TopicPartition][]lostSpan // to leave out, in order

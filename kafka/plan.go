@@ -66,7 +66,7 @@ func (s *kafkaSource) plan(ctx context.Context, l source.Limits) (source.Plan, e
 		if moves[i], err = s.move(ctx, p, &spans[i]); err != nil {
 			return source.Plan{}, err
 		}
-		lags[i] = spans[i].latest - moves[i].from
+		lags[i] = max(0, spans[i].latest-moves[i].from)
 		if s.cfg.toEnd {
 			lags[i] = moves[i].stop - moves[i].from
 		}
@@ -99,6 +99,7 @@ func (s *kafkaSource) planned(moves []move, spans []span, take []int64) source.P
 		}
 		p.placed, p.next, p.stop = true, m.from+take[i], m.stop
 		p.endsAt(spans[i].latest, now)
+		p.sees(spans[i].latest, spans[i].high, now)
 		p.epoch = spans[i].epoch
 		if p.done < 0 {
 			p.done = m.from
@@ -130,7 +131,7 @@ func (s *kafkaSource) move(ctx context.Context, p *part, have *span) (move, erro
 		}
 		m.from = have.earliest
 	}
-	if m.from > have.latest {
+	if m.from > have.end() {
 		// A leader that was just elected may not know its end yet.
 		settled, err := s.settled(ctx, p, m.from)
 		if err != nil {
@@ -185,14 +186,14 @@ func (s *kafkaSource) settled(ctx context.Context, p *part, from int64) (span, e
 		if err != nil {
 			return span{}, err
 		}
-		if from <= have[0].latest {
+		if from <= have[0].end() {
 			return have[0], nil
 		}
 		if !r.again(ctx, errNoLeader) {
 			if ctx.Err() != nil {
 				return span{}, context.Cause(ctx)
 			}
-			return span{}, &OffsetRangeError{p.Topic, p.Partition, from, have[0].earliest, have[0].latest}
+			return span{}, &OffsetRangeError{p.Topic, p.Partition, from, have[0].earliest, have[0].end()}
 		}
 	}
 }

@@ -41,6 +41,15 @@ func (s *kafkaSource) moved(p *part, a wire.FetchAnswer) {
 	p.sees(s.endOf(a), a.HighWatermark, now)
 }
 
+// held notes that a read of p waits before an open transaction, and not for its broker.
+func (s *kafkaSource) held(p *part, a wire.FetchAnswer) {
+	now := s.cfg.clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.stuck = time.Time{}
+	p.sees(s.endOf(a), a.HighWatermark, now)
+}
+
 // asks notes that the leaders of parts are asked something: since now, or since before
 // if they have not answered since.
 func (s *kafkaSource) asks(parts []*part) {
