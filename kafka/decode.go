@@ -78,20 +78,47 @@ func StrictJSON[T any]() Decoder[T] {
 	}}
 }
 
-// Msgpack decodes the form of package codec: for structs, maps and slices MessagePack,
-// in which a field that T lacks is an error; for numbers and strings that package's own.
-// A T that it refuses fails every record with a codec.TypeError.
+// Msgpack decodes one MessagePack value, as any writer of MessagePack makes it: T may be a
+// number, a string, bytes or a time too. Integers are taken in every width that holds
+// them. By the rules of package codec a field that T lacks is an error, and a T that it
+// refuses fails every record with a codec.TypeError. What codec.For has encoded is the
+// same for structs, maps and slices alone; its own forms of scalars are read by [Coded].
 func Msgpack[T any]() Decoder[T] {
-	made := sync.OnceValues(codec.For[T])
+	made := sync.OnceValues(msgpackOf[T])
 	return Decoder[T]{"msgpack", func(b []byte) (T, error) {
-		c, err := made()
+		decode, err := made()
 		if err != nil {
 			var none T
 			return none, err
 		}
-		return c.Decode(b)
+		return decode(b)
 	}}
 }
+
+func msgpackOf[T any]() (func(b []byte) (T, error), error) {
+	c, err := codec.For[T]()
+	if err != nil {
+		return nil, err
+	}
+	if c.ID() == "msgpack" {
+		return c.Decode, nil
+	}
+	inside, err := codec.For[alone[T]]()
+	return func(b []byte) (T, error) {
+		a, err := inside.Decode(append([]byte{arrayOfOne}, b...))
+		return a.Value, err
+	}, err
+}
+
+// alone is an array of one value. Inside of others package codec has scalars in
+// MessagePack.
+type alone[T any] struct {
+	//lint:ignore U1000 package codec looks for it
+	_msgpack struct{} `msgpack:",as_array"`
+	Value    T
+}
+
+const arrayOfOne = 0x91
 
 // Coded decodes what a codec has encoded.
 func Coded[T any](c codec.Codec[T]) Decoder[T] { return Decoder[T]{c.ID(), c.Decode} }
