@@ -18,7 +18,8 @@ type Letter[T any] struct {
 	// Batch is the batch in which it failed: the same one if the batch is redone.
 	Batch Batch
 	// Source, Partition and Offset say where the record is from. Source is "" for a
-	// call without a record: such letters come first, by operator, key and reason.
+	// call without a record, and on a checkpoint for a row of a window that an earlier
+	// batch had read: such letters come first, by operator, key and reason.
 	Source    string
 	Partition string
 	Offset    int64

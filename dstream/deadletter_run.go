@@ -136,8 +136,10 @@ func (k *recordRules) of(err *rdd.RecordError) (RecordPolicy, *node) {
 	return p, box
 }
 
-// bad is told of a bad record in guarded mode. Its error ends the task.
-func (k *recordRules) bad(b *badRecords, t *rdd.Task, row any, err *rdd.RecordError) error {
+// bad is told of a bad record in guarded mode. Its error ends the task. partition is the
+// task's: below a Union t has that of whatever is read there, and rows in memory are not read
+// as those that were brought back.
+func (k *recordRules) bad(b *badRecords, t *rdd.Task, partition int, row any, err *rdd.RecordError) error {
 	policy, box := k.of(err)
 	switch policy {
 	case Skip:
@@ -146,7 +148,10 @@ func (k *recordRules) bad(b *badRecords, t *rdd.Task, row any, err *rdd.RecordEr
 		if sabotage.On("letter-lost") {
 			break
 		}
-		d := &deadLetter{box: box, row: row, err: err, reason: err.Err.Error(), task: t.Name, partition: t.Partition}
+		if sabotage.On("letters-by-part-of-union") {
+			partition = t.Partition
+		}
+		d := &deadLetter{box: box, row: row, err: err, reason: err.Err.Error(), task: t.Name, partition: partition}
 		if err.Key != nil {
 			d.key = fmt.Sprint(err.Key)
 		}

@@ -155,7 +155,9 @@ func (e *executor) attempts(ctx context.Context, name string, worker, partition 
 			bad = badRecords{}
 		}
 		if guarded {
-			t.Guard = &rdd.Guard{Skip: func(t *rdd.Task, row any, err *rdd.RecordError) error { return e.rules.bad(&bad, t, row, err) }}
+			t.Guard = &rdd.Guard{Skip: func(t *rdd.Task, row any, err *rdd.RecordError) error {
+				return e.rules.bad(&bad, t, partition, row, err)
+			}}
 		}
 		err := e.attempt(t, task)
 		if err == nil {

@@ -241,6 +241,17 @@ func ofRows[T any](b *batchRun, n *node, parts [][]T) *rdd.RDD[T] {
 	return r.WithExecutor(b.run.exec)
 }
 
+// asLogged is r, rows of an earlier batch of this run, with origins as ofRows gives them to
+// whoever redoes the running epoch: letters have origins, and the sources that these name
+// decide whose letters they are. Where all bad records fail their batch, errors name the
+// records as the sources gave them.
+func asLogged[T any](b *batchRun, w *node, r *rdd.RDD[T]) *rdd.RDD[T] {
+	if !b.run.exec.rules.guards || sabotage.On("window-origins-differ") {
+		return r
+	}
+	return rdd.WithOrigin(r, w.label())
+}
+
 // bringBack remembers the batches that the logs have. It is called when a life
 // begins, before its first batch.
 func (r *run) bringBack() error {

@@ -173,3 +173,88 @@ func TestWindowMadeLonger(t *testing.T) {
 		})
 	}
 }
+
+// Report 30, CP3: the dead letters of an epoch with windows are the same when it is redone, in which the rows
+// that earlier batches had read come out of the checkpoint: also whose letters they are, and their order.
+func TestLettersOfWindowsAreRedone(t *testing.T) {
+	type words = *dstream.DStream[string]
+	length, slide := 3*sec, sec
+	pairs := func(s words) *dstream.DStream[dstream.Pair[string, string]] {
+		return dstream.MapPair(s, func(w string) (string, string) { return w, w })
+	}
+	joined := func(a, b string) string { return a + b }
+	firsts := func(s *dstream.DStream[dstream.Pair[string, string]]) words {
+		return dstream.Map(s, func(p dstream.Pair[string, string]) string { return p.Key })
+	}
+	for name, op := range map[string]func(s, other words) words{
+		"Window": func(s, other words) words { return dstream.Window(s, length, slide).Named("w") },
+		"Window kept": func(s, other words) words {
+			return dstream.Window(s, length, slide).Named("w").Cache()
+		},
+		"of two sources": func(s, other words) words {
+			return dstream.Union(dstream.Window(s, length, slide).Named("w"), dstream.Window(other, length, slide).Named("v"))
+		},
+		"ReduceByKeyAndWindow": func(s, other words) words {
+			return firsts(dstream.ReduceByKeyAndWindow(pairs(s), joined, length, slide, dstream.Name("w")))
+		},
+		"inverse": func(s, other words) words {
+			return firsts(dstream.ReduceByKeyAndWindowInverse(pairs(s), joined, func(a, b string) string { return a[len(b):] },
+				func(_, v string) bool { return v != "" }, length, slide, dstream.Name("w")))
+		},
+		"group": func(s, other words) words {
+			g := dstream.GroupByKey(dstream.MapPair(dstream.Window(s, length, slide).Named("w"), func(w string) (string, string) { return w, w }))
+			return dstream.Map(g, func(p dstream.Pair[string, []string]) string { return p.Value[len(p.Value)-1] })
+		},
+		"state": func(s, other words) words {
+			w := pairs(dstream.Map(dstream.Window(s, length, slide).Named("w"), func(s string) string { return s }))
+			return dstream.MapWithState(w, dstream.FunctionErr(strict).Named("state")).DStream
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// run gives the letters of each epoch, by output.
+			run := func(crash bool) (all []map[string][]string) {
+				var now map[string][]string // of the attempt under way
+				kit := milltest.New(t, sec, func(c ssc) error {
+					s, other := dstream.QueueNamed[string](c, "in", 2), dstream.QueueNamed[string](c, "other", 1)
+					dstream.Print(dstream.Map(op(s, other), must).Named("op"), 0, dstream.Name("out"))
+					dstream.Print(dstream.Map(other, must).Named("others"), 0, dstream.Name("others out"))
+					for name, of := range map[string]words{"letters": s, "letters of other": other} {
+						dstream.ForeachDeadLetter(of, func(_ context.Context, _ dstream.Batch, l letter) error {
+							now[name] = append(now[name], told([]letter{l})...)
+							return nil
+						}, dstream.Name(name))
+					}
+					dstream.ForeachDeadLetter(s, noLetter, dstream.Name("last"))
+					return nil
+				})
+				kit.Checkpoint(dstream.SnapshotEvery(2))
+				milltest.Input[string](kit, "in").Partitions(2).Batches([]string{"bad1", "a", "bad2", "b"}, []string{"c", "bad3", "bad2"},
+					[]string{"bad1"}, nil, []string{"bad4", "bad2", "d"}, nil, nil)
+				milltest.Input[string](kit, "other").Batches([]string{"bad5"}, []string{"bad6", "e"}, []string{"bad5", "bad1"}, nil, []string{"f"}, nil, nil)
+				for epoch := range 7 {
+					now = map[string][]string{}
+					if crash {
+						errLast := errors.New("last")
+						kit.FailOutput("last", 1, errLast)
+						kit.Tick(1)
+						require.ErrorIs(t, kit.Err(), errLast)
+						first := now
+						kit.Crash()
+						now = map[string][]string{}
+						require.NoError(t, kit.Start())
+						kit.Await()
+						require.Equal(t, first, now, "epoch %d: what is redone is what was done", epoch+1)
+					} else {
+						kit.Tick(1)
+					}
+					require.NoError(t, kit.Err())
+					all = append(all, now)
+				}
+				return all
+			}
+			calm := run(false)
+			require.Contains(t, fmt.Sprint(calm[1]["letters"]), "/@0 - ", "some are of an earlier batch")
+			require.Equal(t, calm, run(true))
+		})
+	}
+}

@@ -122,15 +122,13 @@ func eachBatch[T any](b *batchRun, w, n *node, f func(t time.Time, r *rdd.RDD[T]
 		if s.err != nil {
 			return s.err
 		}
-		r := s.rdd
-		if w.log != nil && !x.batch.Time.After(found) && !sabotage.On("window-reads-other-log") {
-			own, ok := w.log.brought[x]
-			if !ok {
-				continue
-			}
-			r = own
+		if w.log == nil || sabotage.On("window-reads-other-log") {
+			f(t, s.rdd.(*rdd.RDD[T]))
+		} else if x.batch.Time.After(found) {
+			f(t, asLogged(b, w, s.rdd.(*rdd.RDD[T])))
+		} else if r, ok := w.log.brought[x]; ok {
+			f(t, r.(*rdd.RDD[T]))
 		}
-		f(t, r.(*rdd.RDD[T]))
 	}
 	if t, due := b.slides(n); due {
 		r, err := rddOf[T](b, n)
