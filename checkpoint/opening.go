@@ -102,7 +102,7 @@ func (s *Session) suits(ctx context.Context) (ok bool, err error) {
 		if err := s.root.lost(ctx, c); err != nil {
 			return err
 		}
-		last, err := s.lastPlan(ctx, c)
+		last, err := s.root.lastBatch(ctx, c)
 		if err == nil {
 			err = s.fitSources(last)
 		}
@@ -279,7 +279,7 @@ func (s *Session) begun(ctx context.Context) error {
 		s.notice(n)
 	}
 	err := s.retry(ctx, "read the last plan", func() (err error) {
-		s.start.Last, err = s.lastPlan(ctx, s.commit)
+		s.start.Last, err = s.root.lastBatch(ctx, s.commit)
 		return err
 	})
 	if err != nil {
@@ -290,22 +290,6 @@ func (s *Session) begun(ctx context.Context) error {
 	s.tellSources(s.start.Last)
 	s.tellSinks()
 	return nil
-}
-
-// lastPlan gives the plan of the last batch that is committed, nil if there is
-// none.
-func (s *Session) lastPlan(ctx context.Context, c *Commit) (*Plan, error) {
-	for c != nil && c.Kind == KindChange && c.Epoch > 1 {
-		// The floor does not rise in a change, so the last batch is kept.
-		var err error
-		if c, err = s.root.Commit(ctx, c.Epoch-1); err != nil {
-			return nil, err
-		}
-	}
-	if c == nil {
-		return nil, nil
-	}
-	return s.root.Plan(ctx, c.Epoch)
 }
 
 // changed sets what Start gives after an epoch.

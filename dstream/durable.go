@@ -111,6 +111,11 @@ func (d *durable) begin(ctx context.Context) error {
 			return err
 		}
 	}
+	if d.session == nil && d.after == 0 { // it has taken nothing yet
+		if err := d.probe(ctx); err != nil {
+			return err
+		}
+	}
 	if err := d.open(ctx); err != nil {
 		return err
 	}

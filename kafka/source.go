@@ -2,7 +2,6 @@ package kafka
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -125,21 +124,10 @@ func (s *kafkaSource) Open(ctx context.Context, last *source.Plan) error {
 	s.mu.Lock()
 	s.counts = map[string]int64{}
 	s.mu.Unlock()
-	limit := max(s.cfg.retryFor, s.cfg.requestTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, tooLong(limit))
-	defer cancel()
 	k := newCluster(&s.cfg)
-	found, err := s.find(ctx, k, last)
-	var at resumed
-	if err == nil {
-		at, err = s.resume(found, last)
-	}
+	found, at, err := s.locate(ctx, k, last)
 	if err != nil {
 		k.close()
-		var e *Error
-		if errors.As(err, &e) {
-			e.final = context.Cause(ctx) != context.Canceled // it was tried for as long as a start may take
-		}
 		return err
 	}
 	s.mu.Lock()

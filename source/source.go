@@ -136,6 +136,16 @@ type Validator interface {
 	Validate() error
 }
 
+// Prober is offered by sources that can tell, without changing anything, that Open would
+// fail. A job on a checkpoint asks before it takes the checkpoint, where another run may
+// be at work: a start that fails anyway shall not end that one.
+type Prober interface {
+	// Probe says what Open would fail with after the same last plan; nil if it would not,
+	// or if that cannot be known. It leaves nothing open, and may be called while another
+	// process reads the same input. Open is called after it, or not at all.
+	Probe(ctx context.Context, last *Plan) error
+}
+
 // Rooted is offered by sources that leave marks outside, so that these say whose they are.
 type Rooted interface {
 	// SetRoot tells the id of the checkpoint's root, before each Open of a run that has
