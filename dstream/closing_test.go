@@ -3,6 +3,7 @@ package dstream_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,6 +47,8 @@ func TestFailureIsToldThoughAClosingHangs(t *testing.T) {
 			t.Run(what+" "+waits, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					gate := make(chan struct{})
+					letGo := sync.OnceFunc(func() { close(gate) })
+					defer letGo()
 					store := vfs.NewObjects()
 					c := dstream.New(time.Second, dstream.WithStopTimeout(5*time.Second), dstream.WithOutput(discard{}),
 						dstream.WithCheckpointStore(store))
@@ -80,6 +83,7 @@ func TestFailureIsToldThoughAClosingHangs(t *testing.T) {
 							wait = func() error { return c.Stop(context.Background()) }
 						}
 					}
+					var err error
 					result := make(chan error, 2)
 					go func() { result <- wait() }()
 					<-time.After(3 * time.Second)
@@ -93,7 +97,11 @@ func TestFailureIsToldThoughAClosingHangs(t *testing.T) {
 					require.NotContains(t, c.Healthy().Error(), "tried again")
 					require.False(t, c.Ready())
 
-					err := <-result
+					select {
+					case err = <-result:
+					case <-time.After(time.Minute):
+						require.Fail(t, "it waits for the closing")
+					}
 					after(t, before, 13*time.Second)
 					require.ErrorIs(t, err, boom)
 					require.ErrorIs(t, err, dstream.ErrStopTimeout)
@@ -111,7 +119,7 @@ func TestFailureIsToldThoughAClosingHangs(t *testing.T) {
 						require.ErrorIs(t, c.Wait(), boom)
 						require.ErrorIs(t, c.Stop(context.Background()), boom)
 					}
-					close(gate)
+					letGo()
 					<-dstream.Done(c)
 					require.ErrorIs(t, c.Wait(), boom)
 				})
