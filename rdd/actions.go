@@ -51,7 +51,7 @@ func Count[T any](ctx context.Context, r *RDD[T]) (int64, error) {
 	}
 	parts := make([]int64, r.n)
 	err := act(ctx, r, "count", 0, r.n, func(t *Task, p int) error {
-		n, err := foldPartition(r, t, p, func(n *int64, _ T) { *n++ })
+		n, err := foldPartition(r, t, p, nil, func(n *int64, _ T) { *n++ })
 		parts[p] = n
 		return err
 	})
@@ -71,9 +71,10 @@ func Reduce[T any](ctx context.Context, r *RDD[T], f func(T, T) T) (v T, ok bool
 	if err := r.needsFor("reduce", f != nil); err != nil {
 		return v, false, err
 	}
+	l := &label{name: "reduce"}
 	parts := make([]Option[T], r.n)
-	err = act(ctx, r, "reduce", 0, r.n, func(t *Task, p int) error {
-		acc, err := foldPartition(r, t, p, func(acc *Option[T], v T) {
+	err = act(ctx, r, l.name, 0, r.n, func(t *Task, p int) error {
+		acc, err := foldPartition(r, t, p, l, func(acc *Option[T], v T) {
 			if acc.ok {
 				v = f(acc.value, v)
 			}
@@ -85,7 +86,7 @@ func Reduce[T any](ctx context.Context, r *RDD[T], f func(T, T) T) (v T, ok bool
 	if err != nil {
 		return v, false, err
 	}
-	t := &Task{Ctx: ctx, Name: "reduce"}
+	t := &Task{Ctx: ctx, Name: l.name}
 	err = Protect(t, func(*Task) error {
 		v, ok = foldParts(parts, f).Get()
 		return nil
@@ -147,9 +148,10 @@ func ForeachPartition[T any](ctx context.Context, r *RDD[T], f func(ctx context.
 	if err := r.needsFor("foreachPartition", f != nil); err != nil {
 		return err
 	}
-	return act(ctx, r, "foreachPartition", 0, r.n, func(t *Task, p int) error {
+	l := &label{name: "foreachPartition"}
+	return act(ctx, r, l.name, 0, r.n, func(t *Task, p int) error {
 		var up error
-		in, err := partitionSeq(r, t, p, &up)
+		in, err := partitionSeq(r, t, p, l, &up)
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,8 @@ var (
 // (Err is then a *PanicError). In guarded mode it makes the record skipped,
 // otherwise it ends the task.
 type RecordError struct {
-	// Operator is the operator or stage at work, Key the record's key (nil if it has none).
+	// Operator is the operator at work, or what the task is for where that is none: an
+	// action or a stage. Key is the record's key (nil if it has none).
 	Operator string
 	Key      any
 	// Stream, Partition and Offset are the origin of the record.
@@ -39,7 +40,7 @@ type RecordError struct {
 	Stack []byte
 }
 
-// Error names operator, key, origin and cause. A call without a record, such as
+// Error names operator, key, origin and cause, and of a panic the line. A call without a record, such as
 // that of a key that times out, has no origin.
 func (e *RecordError) Error() string {
 	key := ""
@@ -47,9 +48,22 @@ func (e *RecordError) Error() string {
 		key = fmt.Sprintf(" key %v:", e.Key)
 	}
 	if e.Stream == "" {
-		return fmt.Sprintf("%s:%s %v", e.Operator, key, e.Err)
+		return fmt.Sprintf("%s:%s %v%s", e.Operator, key, e.Err, e.where())
 	}
-	return fmt.Sprintf("%s:%s record at %s/%s offset %d: %v", e.Operator, key, e.Stream, e.Partition, e.Offset, e.Err)
+	return fmt.Sprintf("%s:%s record at %s/%s offset %d: %v%s", e.Operator, key, e.Stream, e.Partition, e.Offset, e.Err, e.where())
+}
+
+// where is the line of a panic, to be added to a text. The text of the panic itself does
+// not have it: it is part of dead letters, which must not change with the program's lines.
+func (e *RecordError) where() string {
+	var p *PanicError
+	if !errors.As(e.Err, &p) {
+		return ""
+	}
+	if place := p.Place(); place != "" {
+		return " (at " + place + ")"
+	}
+	return ""
 }
 
 // Unwrap returns the cause.
@@ -62,7 +76,7 @@ type PanicError struct {
 	Origin Origin
 }
 
-// Error gives the panic's value; the stack is in Stack.
+// Error gives the panic's value; where it was raised is not part of it, see Place and Stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
 // Unwrap returns the value if it is an error.
@@ -96,7 +110,7 @@ func (t *Task) panicked(v any) error {
 	}
 	pe := &PanicError{Value: v, Stack: debug.Stack(), Origin: t.Origin}
 	re := &RecordError{
-		Operator: t.Operator, Err: pe, Stack: pe.Stack,
+		Operator: t.at(), Err: pe, Stack: pe.Stack,
 		Stream: t.Origin.Stream, Partition: t.Origin.Partition, Offset: t.Origin.Offset,
 	}
 	if re.Operator == "" {

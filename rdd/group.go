@@ -11,9 +11,10 @@ import (
 // the records. What lies by p already is not moved. A group is held in memory as a
 // whole; where a fold will do, ReduceByKey moves less.
 func GroupByKey[K comparable, V any](r *RDD[Pair[K, V]], p partitioner.Partitioner[K]) *RDD[Pair[K, []V]] {
-	laid := PartitionBy(r, p)
-	out := derive(laid, "groupByKey", func(t *Task, target int, emit func(Pair[K, []V]) error) error {
-		g, err := group(laid, t, target)
+	l := labelOf(r, "groupByKey")
+	laid := layBy(r, l, p)
+	out := derive(laid, l, func(t *Task, target int, emit func(Pair[K, []V]) error) error {
+		g, err := group(laid, t, target, l)
 		if err != nil {
 			return err
 		}
@@ -38,13 +39,13 @@ func GroupByKey[K comparable, V any](r *RDD[Pair[K, V]], p partitioner.Partition
 // merge and combine may append to a slice they are given; they must not change
 // their arguments otherwise.
 func CombineByKey[K comparable, V, C any](r *RDD[Pair[K, V]], create func(V) C, merge func(C, V) C, combine func(C, C) C, p partitioner.Partitioner[K]) *RDD[Pair[K, C]] {
-	const name = "combineByKey"
+	l := labelOf(r, "combineByKey")
 	if create == nil || merge == nil || combine == nil {
-		return failed[Pair[K, C]](fmt.Errorf("%s: %w", name, errNilFunction))
+		return failed[Pair[K, C]](fmt.Errorf("%s: %w", l.name, errNilFunction))
 	}
 	// fold adds the values of one partition.
 	fold := func(above *Task, c *combiner[K, C], part int, check func(*Task, K) error) error {
-		return r.compute(above, part, func(kv Pair[K, V]) error {
+		return r.push(above, part, l, func(kv Pair[K, V]) error {
 			if check != nil {
 				if err := check(above, kv.Key); err != nil {
 					return err
@@ -55,9 +56,9 @@ func CombineByKey[K comparable, V, C any](r *RDD[Pair[K, V]], create func(V) C, 
 		})
 	}
 	if LiesBy(r, p) {
-		return foldLaid(r, name, p, func(above *Task, c *combiner[K, C], part int) error { return fold(above, c, part, nil) })
+		return foldLaid(r, l, p, func(above *Task, c *combiner[K, C], part int) error { return fold(above, c, part, nil) })
 	}
-	s := shuffle(r, p, name, func(t *Task, w *rowWriter[K, C]) error {
+	s := shuffle(r, l, p, func(t *Task, w *rowWriter[K, C]) error {
 		above := t.below()
 		c, done := takeCombiner[K, C](above)
 		defer done()
@@ -69,12 +70,12 @@ func CombineByKey[K comparable, V, C any](r *RDD[Pair[K, V]], create func(V) C, 
 	if s.err != nil {
 		return s.rdd
 	}
-	return reduced(s.rdd, name, combine, p)
+	return reduced(s.rdd, l, combine, p)
 }
 
 // foldLaid is the fold of each partition of a dataset that lies by p.
-func foldLaid[K comparable, V, C any](r *RDD[Pair[K, V]], name string, p partitioner.Partitioner[K], fill func(above *Task, c *combiner[K, C], part int) error) *RDD[Pair[K, C]] {
-	out := derive(r, name, func(t *Task, target int, emit func(Pair[K, C]) error) error {
+func foldLaid[K comparable, V, C any](r *RDD[Pair[K, V]], l *label, p partitioner.Partitioner[K], fill func(above *Task, c *combiner[K, C], part int) error) *RDD[Pair[K, C]] {
+	out := derive(r, l, func(t *Task, target int, emit func(Pair[K, C]) error) error {
 		above := t.below()
 		c, done := takeCombiner[K, C](above)
 		defer done()
@@ -88,9 +89,9 @@ func foldLaid[K comparable, V, C any](r *RDD[Pair[K, V]], name string, p partiti
 }
 
 // reduced folds each partition of a dataset that lies by p.
-func reduced[K comparable, V any](r *RDD[Pair[K, V]], name string, f func(V, V) V, p partitioner.Partitioner[K]) *RDD[Pair[K, V]] {
-	return foldLaid(r, name, p, func(above *Task, c *combiner[K, V], part int) error {
-		return r.compute(above, part, func(kv Pair[K, V]) error {
+func reduced[K comparable, V any](r *RDD[Pair[K, V]], l *label, f func(V, V) V, p partitioner.Partitioner[K]) *RDD[Pair[K, V]] {
+	return foldLaid(r, l, p, func(above *Task, c *combiner[K, V], part int) error {
+		return r.push(above, part, l, func(kv Pair[K, V]) error {
 			c.add(&above.Origin, kv.Key, kv.Value, f)
 			return nil
 		})
@@ -127,7 +128,7 @@ type stagedGroupRow[K comparable, V any] struct {
 }
 
 // group gathers partition p of r.
-func group[K comparable, V any](r *RDD[Pair[K, V]], t *Task, p int) (*grouper[K, V], error) {
+func group[K comparable, V any](r *RDD[Pair[K, V]], t *Task, p int, l *label) (*grouper[K, V], error) {
 	g, above := &grouper[K, V]{index: map[K]int{}}, t.below()
 	put := func(kv Pair[K, V]) error {
 		g.add(kv, &above.Origin)
@@ -140,7 +141,7 @@ func group[K comparable, V any](r *RDD[Pair[K, V]], t *Task, p int) (*grouper[K,
 			return nil
 		}
 	}
-	if err := r.compute(above, p, put); err != nil {
+	if err := r.push(above, p, l, put); err != nil {
 		return nil, err
 	}
 	g.arrange()

@@ -74,12 +74,13 @@ func guarded[T any](t *Task, g *Guard, emit func(T) error, v T) error {
 }
 
 func attempt[T any](t *Task, g *Guard, emit func(T) error, v T) (err error) {
-	operator, key := t.Operator, t.Key
+	operator, key, depth := t.Operator, t.Key, t.depth()
 	defer func() {
 		if p := recover(); p != nil {
 			err = t.panicked(p)
+			t.leave(depth)
 		}
-		t.Operator, t.Key = operator, key // see Within
+		t.Operator, t.Key = operator, key
 	}()
 	if err = emit(v); err != nil && err != errStop {
 		return err
@@ -107,6 +108,9 @@ func guardEmit[T any](t *Task, emit func(T) error) func(T) error {
 func (t *Task) below() *Task {
 	if t.Guard == nil {
 		return t
+	}
+	if t.trail == nil {
+		t.trail = &trail{}
 	}
 	sub := *t
 	sub.Guard = &Guard{Skip: t.Guard.Skip, parent: t.Guard}

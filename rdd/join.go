@@ -64,13 +64,14 @@ func FullOuterJoin[K comparable, V, W any](a *RDD[Pair[K, V]], b *RDD[Pair[K, W]
 // SubtractByKey is a without the records whose key b has, laid out by p; the
 // records of a stay in their order.
 func SubtractByKey[K comparable, V, W any](a *RDD[Pair[K, V]], b *RDD[Pair[K, W]], p partitioner.Partitioner[K]) *RDD[Pair[K, V]] {
-	left, right := PartitionBy(a, p), MapValues(PartitionBy(b, p), func(W) struct{} { return struct{}{} })
-	return zipped(left, right, p, "subtractByKey", func(t *Task, target int, emit func(Pair[K, V]) error) error {
-		drop, err := group(right, t, target)
+	l := labelOf(a, "subtractByKey")
+	left, right := layBy(a, l, p), MapValues(layBy(b, l, p), func(W) struct{} { return struct{}{} })
+	return zipped(left, right, p, l, func(t *Task, target int, emit func(Pair[K, V]) error) error {
+		drop, err := group(right, t, target, l)
 		if err != nil {
 			return err
 		}
-		return left.compute(t, target, func(kv Pair[K, V]) error {
+		return left.push(t, target, l, func(kv Pair[K, V]) error {
 			if _, ok := drop.index[kv.Key]; ok {
 				return nil
 			}
@@ -105,13 +106,14 @@ func options[T any](values []T) []Option[T] {
 
 // zip gives visit each key with the values of both sides, which it must not keep.
 func zip[K comparable, V, W, U any](a *RDD[Pair[K, V]], b *RDD[Pair[K, W]], p partitioner.Partitioner[K], name string, visit func(key K, left []V, right []W, emit func(U) error) error) *RDD[U] {
-	la, lb := PartitionBy(a, p), PartitionBy(b, p)
-	return zipped(la, lb, p, name, func(t *Task, target int, emit func(U) error) error {
-		left, err := group(la, t, target)
+	l := labelOf(a, name)
+	la, lb := layBy(a, l, p), layBy(b, l, p)
+	return zipped(la, lb, p, l, func(t *Task, target int, emit func(U) error) error {
+		left, err := group(la, t, target, l)
 		if err != nil {
 			return err
 		}
-		right, err := group(lb, t, target)
+		right, err := group(lb, t, target, l)
 		if err != nil {
 			return err
 		}
@@ -138,8 +140,8 @@ func zip[K comparable, V, W, U any](a *RDD[Pair[K, V]], b *RDD[Pair[K, W]], p pa
 }
 
 // zipped makes a child of two datasets that lie by p.
-func zipped[K comparable, A, B, U any](a *RDD[Pair[K, A]], b *RDD[Pair[K, B]], p partitioner.Partitioner[K], name string, compute func(t *Task, target int, emit func(U) error) error) *RDD[U] {
-	out := derive(a, name, compute)
+func zipped[K comparable, A, B, U any](a *RDD[Pair[K, A]], b *RDD[Pair[K, B]], p partitioner.Partitioner[K], l *label, compute func(t *Task, target int, emit func(U) error) error) *RDD[U] {
+	out := derive(a, l, compute)
 	out.part = p
 	alsoReads(out, b)
 	return out

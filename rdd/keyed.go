@@ -9,33 +9,39 @@ import (
 
 // KeyBy makes pairs of the key that f finds in a record, and the record.
 func KeyBy[T, K any](r *RDD[T], f func(T) K) *RDD[Pair[K, T]] {
-	return derive(r, "keyBy", func(t *Task, p int, emit func(Pair[K, T]) error) error {
-		return r.compute(t, p, func(v T) error { return emit(Pair[K, T]{f(v), v}) })
+	l := labelOf(r, "keyBy")
+	return derive(r, l, func(t *Task, p int, emit func(Pair[K, T]) error) error {
+		return r.push(t, p, l, func(v T) error { return emit(Pair[K, T]{f(v), v}) })
 	}).needs(f != nil)
 }
 
 // Keys gives the key of every record.
 func Keys[K, V any](r *RDD[Pair[K, V]]) *RDD[K] {
-	return derive(r, "keys", func(t *Task, p int, emit func(K) error) error {
-		return r.compute(t, p, func(kv Pair[K, V]) error { return emit(kv.Key) })
+	l := labelOf(r, "keys")
+	return derive(r, l, func(t *Task, p int, emit func(K) error) error {
+		return r.push(t, p, l, func(kv Pair[K, V]) error { return emit(kv.Key) })
 	})
 }
 
 // Values gives the value of every record.
 func Values[K, V any](r *RDD[Pair[K, V]]) *RDD[V] {
-	return derive(r, "values", func(t *Task, p int, emit func(V) error) error {
-		return r.compute(t, p, func(kv Pair[K, V]) error { return emit(kv.Value) })
+	l := labelOf(r, "values")
+	return derive(r, l, func(t *Task, p int, emit func(V) error) error {
+		return r.push(t, p, l, func(kv Pair[K, V]) error { return emit(kv.Value) })
 	})
 }
 
 // Distinct gives every record once, over n partitions by its hash, in the order in
 // which they were first seen.
 func Distinct[T comparable](r *RDD[T], n int) *RDD[T] {
-	seen := derive(r, "distinct", func(t *Task, p int, emit func(Pair[T, struct{}]) error) error {
-		return r.compute(t, p, func(v T) error { return emit(Pair[T, struct{}]{Key: v}) })
+	l := labelOf(r, "distinct")
+	seen := derive(r, l, func(t *Task, p int, emit func(Pair[T, struct{}]) error) error {
+		return r.push(t, p, l, func(v T) error { return emit(Pair[T, struct{}]{Key: v}) })
 	})
 	first := func(a, _ struct{}) struct{} { return a }
-	return Keys(ReduceByKey(seen, first, partitioner.Hash[T](n))).Named("distinct")
+	out := Keys(reduceByKey(seen, l, first, partitioner.Hash[T](n)))
+	out.label = l
+	return out
 }
 
 // Pairs gives the records of a dataset of pairs as a sequence, in their order: for the

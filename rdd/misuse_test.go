@@ -45,11 +45,11 @@ func TestNilIsTold(t *testing.T) {
 		"union of no datasets":              count(Count(ctx, Union[int]())),
 		"repartition to 0":                  count(Count(ctx, Repartition(r, 0))),
 		"sortBy to -1":                      count(Count(ctx, SortBy(r, func(i int) int { return i }, -1))),
-		"reduceByKey: partitioner: hash(0)": count(Count(ctx, Distinct(r, 0))),
+		"distinct: partitioner: hash(0)":    count(Count(ctx, Distinct(r, 0))),
 		"a partitioner is needed":           count(Count(ctx, Join(kvs, kvs, nil))),
-		"partitionBy of a nil rdd":          count(Count(ctx, Join(kvs, (*RDD[Pair[int, int]])(nil), by))),
-		"partitionBy: a partitioner":        count(Count(ctx, SubtractByKey(kvs, kvs, nil))),
-		"partitionBy: partitioner: hash(0)": count(Count(ctx, Cogroup(kvs, kvs, partitioner.Hash[int](0)))),
+		"join of a nil rdd":                 count(Count(ctx, Join(kvs, (*RDD[Pair[int, int]])(nil), by))),
+		"subtractByKey: a partitioner":      count(Count(ctx, SubtractByKey(kvs, kvs, nil))),
+		"cogroup: partitioner: hash(0)":     count(Count(ctx, Cogroup(kvs, kvs, partitioner.Hash[int](0)))),
 		"parallelize of -2 partitions: the": count(Count(ctx, Parallelize([]int{1}, -2))),
 	} {
 		require.ErrorContains(t, err, want)
@@ -59,7 +59,7 @@ func TestNilIsTold(t *testing.T) {
 	_, _, reduced := Reduce(ctx, r, nil)
 	require.ErrorContains(t, reduced, "reduce: the function is nil")
 	_, folded := Fold(ctx, r, 0, nil)
-	require.ErrorContains(t, folded, "aggregate: the function is nil")
+	require.ErrorContains(t, folded, "fold: the function is nil")
 	require.Zero(t, read)
 
 	_, collected := Collect(ctx, none)

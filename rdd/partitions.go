@@ -8,24 +8,32 @@ import "iter"
 // it ends the task in guarded mode too, where the records above and below are guarded
 // by themselves and the partition is held in memory.
 func MapPartitions[T, U any](r *RDD[T], f func(partition int, in iter.Seq[T]) iter.Seq[U]) *RDD[U] {
-	return derive(r, "mapPartitions", func(t *Task, p int, emit func(U) error) error {
-		var up error // the error of the steps above ends the sequence; f cannot be told
-		in, err := partitionSeq(r, t, p, &up)
-		if err != nil {
-			return err
-		}
-		emit = guardEmit(t, emit)
-		if err := pushSeq(f(p, in), emit); err != nil {
-			return err
-		}
-		return up
+	l := labelOf(r, "mapPartitions")
+	return derive(r, l, func(t *Task, p int, emit func(U) error) error {
+		operator := t.Operator
+		t.Operator = l.operator() // of a panic of f itself
+		err := mapPartition(r, t, p, l, f, emit)
+		t.Operator = operator
+		return err
 	}).needs(f != nil)
 }
 
-func partitionSeq[T any](r *RDD[T], t *Task, p int, up *error) (iter.Seq[T], error) {
+func mapPartition[T, U any](r *RDD[T], t *Task, p int, l *label, f func(partition int, in iter.Seq[T]) iter.Seq[U], emit func(U) error) error {
+	var up error // the error of the steps above ends the sequence; f cannot be told
+	in, err := partitionSeq(r, t, p, l, &up)
+	if err != nil {
+		return err
+	}
+	if err := pushSeq(f(p, in), guardEmit(t, emit)); err != nil {
+		return err
+	}
+	return up
+}
+
+func partitionSeq[T any](r *RDD[T], t *Task, p int, l *label, up *error) (iter.Seq[T], error) {
 	if t.Guard == nil {
 		return func(yield func(T) bool) {
-			*up = r.compute(t, p, func(v T) error {
+			*up = r.push(t, p, l, func(v T) error {
 				if !yield(v) {
 					return errStop
 				}
@@ -52,7 +60,7 @@ func partitionSeq[T any](r *RDD[T], t *Task, p int, up *error) (iter.Seq[T], err
 
 // Glom gives one slice per partition with all its records, empty ones too.
 func Glom[T any](r *RDD[T]) *RDD[[]T] {
-	return derive(r, "glom", func(t *Task, p int, emit func([]T) error) error {
+	return derive(r, labelOf(r, "glom"), func(t *Task, p int, emit func([]T) error) error {
 		rows, above := &collector[T]{}, t.below()
 		if err := rows.fill(r, above, p); err != nil {
 			return err

@@ -16,12 +16,10 @@ type RDD[T any] struct {
 	deps    []*Stage
 	res     []Resource
 	exec    Executor
-	input   any   // what the records were read from, see WithInput
+	input   any // what the records were read from, see WithInput
+	within  string
 	err     error // a fault of the construction, told by the first use
 }
-
-// label is shared with the closures of the step, which name it in errors.
-type label struct{ name string }
 
 // New makes a dataset from a function that pushes the records of partition
 // t.Partition to emit and returns emit's error at once. The function sets t.Origin
@@ -44,8 +42,14 @@ func New[T any](partitions int, compute func(t *Task, emit func(T) error) error,
 
 // leaf makes a dataset whose records start here.
 func leaf[T any](n int, name string, compute func(t *Task, p int, emit func(T) error) error) *RDD[T] {
-	r := &RDD[T]{n: n, label: &label{name}}
-	r.compute = func(t *Task, p int, emit func(T) error) error { return compute(t, p, guardEmit(t, emit)) }
+	r := &RDD[T]{n: n, label: &label{name: name}}
+	r.compute = func(t *Task, p int, emit func(T) error) error {
+		operator := t.Operator
+		t.Operator = r.label.operator() // of a panic of the source itself
+		err := compute(t, p, guardEmit(t, emit))
+		t.Operator = operator
+		return err
+	}
 	if n < 1 {
 		r.err = fmt.Errorf("%s of %d partitions: %w", name, n, ErrPartitions)
 	}
@@ -56,11 +60,11 @@ func leaf[T any](n int, name string, compute func(t *Task, p int, emit func(T) e
 func failed[T any](err error) *RDD[T] { return &RDD[T]{label: &label{}, err: err} }
 
 // derive makes a narrow child: same partitions, stages, resources and executor.
-func derive[T, U any](r *RDD[T], name string, compute func(t *Task, p int, emit func(U) error) error) *RDD[U] {
+func derive[T, U any](r *RDD[T], l *label, compute func(t *Task, p int, emit func(U) error) error) *RDD[U] {
 	if r == nil {
-		return failed[U](fmt.Errorf("%s of a nil rdd", name))
+		return failed[U](fmt.Errorf("%s of a nil rdd", l.name))
 	}
-	return &RDD[U]{n: r.n, label: &label{name}, compute: compute, deps: r.deps, res: r.res, exec: r.exec, err: r.err}
+	return &RDD[U]{n: r.n, label: l, within: r.within, compute: compute, deps: r.deps, res: r.res, exec: r.exec, err: r.err}
 }
 
 // needs says whether the dataset was given the functions that it needs; else every use of
@@ -76,7 +80,7 @@ func (r *RDD[T]) needs(given bool) *RDD[T] {
 // change while it is used. Partition i is seq[i*n/p : (i+1)*n/p]; the
 // origin's offset is the index in seq. The stream's name is "parallelize" or what Named gave.
 func Parallelize[T any](seq []T, p int) *RDD[T] {
-	l := &label{"parallelize"}
+	l := &label{name: "parallelize"}
 	r := leaf(p, "parallelize", func(t *Task, i int, emit func(T) error) error {
 		n := len(seq)
 		from, until := i*n/p, (i+1)*n/p
@@ -109,7 +113,7 @@ func (r *RDD[T]) Name() string { return r.label.name }
 // Named sets the step's name for errors and returns r. To be called before the
 // dataset is used.
 func (r *RDD[T]) Named(name string) *RDD[T] {
-	r.label.name = name
+	r.label.name, r.label.own = name, true
 	return r
 }
 
@@ -186,7 +190,7 @@ func (r *RDD[T]) ComputePartition(t *Task, p int, emit func(T) error) error {
 	if p < 0 || p >= r.n {
 		return fmt.Errorf("rdd %s: partition %d of %d", r.label.name, p, r.n)
 	}
-	return r.compute(t, p, emit)
+	return r.push(t, p, nil, emit)
 }
 
 // Materialize runs the stages that the dataset needs by its executor.

@@ -13,19 +13,22 @@ import (
 // moved. The result is in first-seen order. f must be associative and must not
 // change its arguments.
 func ReduceByKey[K comparable, V any](r *RDD[Pair[K, V]], f func(V, V) V, p partitioner.Partitioner[K]) *RDD[Pair[K, V]] {
-	const name = "reduceByKey"
+	return reduceByKey(r, labelOf(r, "reduceByKey"), f, p)
+}
+
+func reduceByKey[K comparable, V any](r *RDD[Pair[K, V]], l *label, f func(V, V) V, p partitioner.Partitioner[K]) *RDD[Pair[K, V]] {
 	if f == nil {
-		return failed[Pair[K, V]](fmt.Errorf("%s: %w", name, errNilFunction))
+		return failed[Pair[K, V]](fmt.Errorf("%s: %w", l.name, errNilFunction))
 	}
 	if LiesBy(r, p) {
-		return reduced(r, name, f, p)
+		return reduced(r, l, f, p)
 	}
-	s := shuffle(r, p, name, func(t *Task, w *rowWriter[K, V]) error {
+	s := shuffle(r, l, p, func(t *Task, w *rowWriter[K, V]) error {
 		above := t.below()
 		c, done := takeCombiner[K, V](above)
 		defer done()
 		check := w.keyChecker()
-		err := r.compute(above, w.source, func(kv Pair[K, V]) error {
+		err := r.push(above, w.source, l, func(kv Pair[K, V]) error {
 			if check != nil {
 				if err := check(above, kv.Key); err != nil {
 					return err
@@ -42,7 +45,7 @@ func ReduceByKey[K comparable, V any](r *RDD[Pair[K, V]], f func(V, V) V, p part
 	if s.err != nil {
 		return s.rdd
 	}
-	return reduced(s.rdd, name, f, p)
+	return reduced(s.rdd, l, f, p)
 }
 
 func guardEmitPair[K, V any](t *Task, emit func(Pair[K, V]) error) func(K, V) error {
@@ -103,12 +106,13 @@ func gather[T, A, U any](r *RDD[T], name string, add func(*A, T), merge func([]A
 	if err := faultOf(r, name); err != nil {
 		return failed[U](err)
 	}
+	l := labelOf(r, name)
 	var mu sync.Mutex // readers of a finished stage need none, but retried attempts write
 	parts := make([]A, r.n)
 	stage := NewStage(StageConfig{
-		Name: name, Deps: r.deps, Tasks: r.n,
+		Name: l.operator(), Deps: r.deps, Tasks: r.n,
 		Run: func(t *Task) error {
-			acc, err := foldPartition(r, t, t.Partition, add)
+			acc, err := foldPartition(r, t, t.Partition, l, add)
 			mu.Lock()
 			defer mu.Unlock()
 			parts[t.Partition] = acc
@@ -116,6 +120,7 @@ func gather[T, A, U any](r *RDD[T], name string, add func(*A, T), merge func([]A
 		},
 	})
 	out := leaf(1, name, func(_ *Task, _ int, emit func(U) error) error { return merge(parts, emit) })
+	out.label, out.within = l, r.within
 	out.deps, out.exec = []*Stage{stage}, r.exec
 	return out
 }
@@ -126,12 +131,12 @@ type fold[A any] struct{ acc, flushed A }
 func (e *fold[A]) Flush() error { e.flushed = e.acc; return nil }
 func (e *fold[A]) Drop()        { e.acc = e.flushed }
 
-func foldPartition[T, A any](r *RDD[T], t *Task, p int, add func(*A, T)) (A, error) {
+func foldPartition[T, A any](r *RDD[T], t *Task, p int, l *label, add func(*A, T)) (A, error) {
 	e := &fold[A]{}
 	if t.Guard != nil {
 		t.Guard.Enlist(e)
 	}
-	err := r.compute(t, p, func(v T) error {
+	err := r.push(t, p, l, func(v T) error {
 		add(&e.acc, v)
 		return nil
 	})

@@ -110,7 +110,7 @@ func (w *rowWriter[K, V]) keyChecker() func(t *Task, key K) error {
 	}
 	return func(t *Task, key K) error {
 		if err := check(key); err != nil {
-			return t.Fail(w.label.name, key, err)
+			return t.Fail(w.label.operator(), key, err)
 		}
 		return nil
 	}
@@ -121,7 +121,7 @@ func (w *rowWriter[K, V]) place(key K) (target int, h uint64, err error) {
 	k := w.keyed
 	if k.check != nil {
 		if err := k.check(key); err != nil {
-			return 0, 0, w.t.Fail(w.label.name, key, err)
+			return 0, 0, w.t.Fail(w.label.operator(), key, err)
 		}
 	}
 	h = k.hash(key)
@@ -130,7 +130,7 @@ func (w *rowWriter[K, V]) place(key K) (target int, h uint64, err error) {
 	}
 	target, err = partitioner.Of(k.p, key)
 	if err != nil {
-		return 0, 0, w.t.Fail(w.label.name, key, err)
+		return 0, 0, w.t.Fail(w.label.operator(), key, err)
 	}
 	return target, h, nil
 }

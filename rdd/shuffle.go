@@ -20,15 +20,21 @@ type Shuffled[K comparable, V any] struct {
 // Shuffle lays r out by p. The work is done by its Stage. A bad partitioner or
 // a key type without a canonical encoding is the error of the stage and of every use.
 func Shuffle[K comparable, V any](r *RDD[Pair[K, V]], p partitioner.Partitioner[K]) *Shuffled[K, V] {
-	return shuffle(r, p, "partitionBy", func(t *Task, w *rowWriter[K, V]) error {
-		return r.compute(t, w.source, w.emitter())
+	return layOut(r, labelOf(r, "partitionBy"), p)
+}
+
+func layOut[K comparable, V any](r *RDD[Pair[K, V]], l *label, p partitioner.Partitioner[K]) *Shuffled[K, V] {
+	return shuffle(r, l, p, func(t *Task, w *rowWriter[K, V]) error {
+		return r.push(t, w.source, l, w.emitter())
 	})
 }
 
-// shuffle makes the stage whose task fill pushes a source's rows into the writer.
-func shuffle[K comparable, V any, T any](r *RDD[T], p partitioner.Partitioner[K], name string, fill func(t *Task, w *rowWriter[K, V]) error) *Shuffled[K, V] {
+// shuffle makes the stage whose task fill pushes a source's rows into the writer. l names
+// the step that it is for.
+func shuffle[K comparable, V any, T any](r *RDD[T], l *label, p partitioner.Partitioner[K], fill func(t *Task, w *rowWriter[K, V]) error) *Shuffled[K, V] {
 	s := &Shuffled[K, V]{p: p}
 	var k *keyed[K]
+	name := l.operator()
 	if s.err = faultOf(r, name); s.err == nil {
 		k, s.err = newKeyed(p)
 	}
@@ -39,7 +45,6 @@ func shuffle[K comparable, V any, T any](r *RDD[T], p partitioner.Partitioner[K]
 		s.rdd = failed[Pair[K, V]](err)
 		return s
 	}
-	l := &label{name}
 	store := newStore(name, r.n, p.Partitions(), rowsReset[K, V]())
 	s.store = store
 	s.stage = store.stage(name, r.deps, func(t *Task) error {
@@ -61,7 +66,7 @@ func shuffle[K comparable, V any, T any](r *RDD[T], p partitioner.Partitioner[K]
 			return nil
 		})
 	})
-	s.rdd.label, s.rdd.part, s.rdd.exec = l, p, r.exec
+	s.rdd.label, s.rdd.within, s.rdd.part, s.rdd.exec = l, r.within, p, r.exec
 	s.rdd.deps, s.rdd.res = []*Stage{s.stage}, []Resource{store.life}
 	return s
 }
@@ -137,10 +142,15 @@ func (s *Shuffled[K, V]) Release() {
 
 // PartitionBy lays r out by p; r itself if it lies so already.
 func PartitionBy[K comparable, V any](r *RDD[Pair[K, V]], p partitioner.Partitioner[K]) *RDD[Pair[K, V]] {
-	if have := PartitionerOf(r); have != nil && p != nil && have.Equal(p) {
+	return layBy(r, labelOf(r, "partitionBy"), p)
+}
+
+// layBy is PartitionBy for the step named by l.
+func layBy[K comparable, V any](r *RDD[Pair[K, V]], l *label, p partitioner.Partitioner[K]) *RDD[Pair[K, V]] {
+	if LiesBy(r, p) {
 		return r
 	}
-	return Shuffle(r, p).RDD()
+	return layOut(r, l, p).RDD()
 }
 
 // PartitionerOf is the partitioner by which r lies, nil if none is known.

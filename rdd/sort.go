@@ -33,12 +33,14 @@ func sorted[T any](r *RDD[T], name string, compare func(a, b T) int, n int) *RDD
 	if n < 1 {
 		return failed[T](fmt.Errorf("%s to %d: %w", name, n, ErrPartitions))
 	}
+	l := labelOf(r, name)
 	order := func(a, b originRow[T]) int { return compare(a.v, b.v) }
 	parts := make([][]originRow[T], r.n)
 	var all []originRow[T]
 	each := NewStage(StageConfig{
-		Name: name, Deps: r.deps, Tasks: r.n,
+		Name: l.operator(), Deps: r.deps, Tasks: r.n,
 		Run: func(t *Task) error {
+			t.Operator = l.operator()
 			c := &collector[T]{withOrigins: true}
 			if err := c.fill(r, t, t.Partition); err != nil {
 				return err
@@ -53,8 +55,9 @@ func sorted[T any](r *RDD[T], name string, compare func(a, b T) int, n int) *RDD
 		},
 	})
 	merge := NewStage(StageConfig{
-		Name: name, Deps: []*Stage{each}, Tasks: 1,
+		Name: l.operator(), Deps: []*Stage{each}, Tasks: 1,
 		Run: func(t *Task) error {
+			t.Operator = l.operator()
 			rows := slices.Concat(parts...)
 			if len(parts) > 1 {
 				slices.SortStableFunc(rows, order)
@@ -78,6 +81,7 @@ func sorted[T any](r *RDD[T], name string, compare func(a, b T) int, n int) *RDD
 		}
 		return nil
 	})
+	out.label, out.within = l, r.within
 	out.deps, out.exec = []*Stage{merge}, r.exec
 	return out
 }

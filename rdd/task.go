@@ -32,13 +32,16 @@ type Task struct {
 	// an edge (a shuffle, kept rows) it is nil.
 	Record func() any
 	// Operator and Key, if set, name the stateful operator and the key being
-	// worked on in the error of a panic. Key is called only then.
+	// worked on in the error of a panic. Key is called only then. (The functions of
+	// narrow steps are named without.)
 	Operator string
 	Key      func() any
 	// Guard, if not nil, switches the guarded mode on. A new attempt needs a new one.
 	Guard *Guard
 	// Pools gives row blocks; nil means that blocks are allocated and dropped.
 	Pools *Pools
+
+	trail *trail // nil until a step begins
 }
 
 // Canceled says whether err is only the end of the task's context. Such an

@@ -8,7 +8,7 @@ func Union[T any](rs ...*RDD[T]) *RDD[T] {
 	if len(rs) == 0 {
 		return failed[T](errors.New("union of no datasets"))
 	}
-	out := &RDD[T]{label: &label{"union"}}
+	out := &RDD[T]{label: &label{name: "union"}}
 	var owner []*RDD[T] // of each partition
 	var first []int
 	for _, r := range rs {

@@ -1,27 +1,39 @@
 package rdd
 
-import "github.com/statemill/statemill/internal/sabotage"
+// label is what a step is called. It is shared with the closures of the step, which name
+// it in errors.
+type label struct {
+	name   string
+	own    bool   // said by Named
+	within string // the operator that the step is part of
+}
 
-// Within is r for the function of one operator: in guarded mode a record that
-// panics in what it is pushed to is told by the operator's name, also where several
-// functions are fused. Otherwise it is r, at no cost for its records. name must not
-// change once the dataset is used.
-func Within[T any](r *RDD[T], name string) *RDD[T] {
+// labelOf is the label of a step over r.
+func labelOf[T any](r *RDD[T], name string) *label {
+	l := &label{name: name}
+	if r != nil {
+		l.within = r.within
+	}
+	return l
+}
+
+// operator is the name that errors tell: the step's own, else that of the operator that
+// it is part of, else the kind of step.
+func (l *label) operator() string {
+	if l.own || l.within == "" {
+		return l.name
+	}
+	return l.within
+}
+
+// Within is r for the functions of one operator: what is made of it is told by the
+// operator's name in errors, unless a step has one of its own (Named). It lasts until
+// another Within, or until the rows are kept. It costs nothing.
+func Within[T any](r *RDD[T], operator string) *RDD[T] {
 	if r == nil || r.err != nil {
 		return r
 	}
 	c := *r
-	c.compute = func(t *Task, p int, emit func(T) error) error {
-		if t.Guard == nil || sabotage.On("panic-of-no-operator") {
-			return r.compute(t, p, emit)
-		}
-		return r.compute(t, p, func(v T) error {
-			operator, key := t.Operator, t.Key
-			t.Operator, t.Key = name, nil
-			err := emit(v)
-			t.Operator, t.Key = operator, key // after a panic the guard does it
-			return err
-		})
-	}
+	c.within = operator
 	return &c
 }
