@@ -20,7 +20,7 @@ func (s *Sink) coordinated(ctx context.Context, kind int8, key, doing string, f 
 			return nil
 		}
 		if fenced(err) {
-			s.lost()
+			s.shutOut()
 			return fmt.Errorf("%v: %s: %w: %w", s, doing, sink.ErrFenced, err)
 		}
 		if ended(err) {

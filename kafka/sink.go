@@ -115,6 +115,7 @@ type Sink struct {
 	sequence   map[wire.TopicPartition]int32
 	have       uint64           // the epoch that the sink has, as far as this run knows
 	broken     bool             // what became of a transaction is not known: fence again
+	fenced     bool             // broken, and there is nothing left to abort
 	doubt      bool             // a request of this epoch may still arrive
 	overdue    int              // transactions in a row that lasted too long
 	addrs      map[int8]string  // coordinators, by kind
@@ -271,7 +272,7 @@ func (s *Sink) Fence(ctx context.Context, f sink.Fence) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dies()
-	s.open, s.broken, s.doubt = true, false, false
+	s.open, s.broken, s.fenced, s.doubt = true, false, false, false
 	s.sequence = map[wire.TopicPartition]int32{}
 	return nil
 }
@@ -380,7 +381,7 @@ func (s *Sink) Memory(ctx context.Context) (m sink.Memory, ok bool, err error) {
 	if errors.Is(err, wire.UnstableOffset) {
 		// The fence ended all that was open. Whoever has opened something since
 		// then has fenced this run out.
-		s.lost()
+		s.shutOut()
 		err = fmt.Errorf("%w: %w", sink.ErrFenced, err)
 	}
 	if err != nil {

@@ -150,12 +150,54 @@ func (x *transaction) join(ctx context.Context) error {
 		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 	})
 	err := x.s.changes(ctx, wire.TransactionCoordinator, doing, func(c *wire.Conn) error {
-		return c.AddPartitionsToTxn(ctx, x.s.txn, more)
+		err := c.AddPartitionsToTxn(ctx, x.s.txn, more)
+		if errors.Is(err, wire.UnknownTopic) && !sabotage.On("kafka-partition-gone-asked-for") {
+			if gone := x.s.gone(ctx, more); gone != nil {
+				return gone
+			}
+		}
+		return err
 	})
 	if err == nil {
 		x.joined += len(more)
 	}
+	if gone := (*partitionGoneError)(nil); errors.As(err, &gone) {
+		// Messages are placed by another number now: the epoch begins anew behind a fence.
+		x.s.countAnew()
+		x.s.lost()
+		return fmt.Errorf("%w: %w", sink.ErrFenced, err)
+	}
 	return err
+}
+
+// partitionGoneError is a topic that was made again with fewer partitions.
+type partitionGoneError struct {
+	at wire.TopicPartition
+	n  int
+}
+
+func (e *partitionGoneError) Error() string {
+	return fmt.Sprintf("topic %q has %d partitions now, partition %d is none of them: it was made again", e.at.Topic, e.n, e.at.Partition)
+}
+
+// Permanent: the same request finds them neither another time.
+func (e *partitionGoneError) Permanent() bool { return true }
+
+// gone asks how many partitions there are, and says of which there are too few. A broker
+// that does not know a topic yet knows no number either: then nothing is said.
+func (s *Sink) gone(ctx context.Context, partitions []wire.TopicPartition) error {
+	m, err := s.cluster.metadata(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, t := range m.Topics {
+		for _, at := range partitions {
+			if n := len(t.Partitions); at.Topic == t.Name && t.Err == nil && n > 0 && int(at.Partition) >= n {
+				return &partitionGoneError{at, n}
+			}
+		}
+	}
+	return nil
 }
 
 // send sends the batches of partitions, whose locks are held, and waits until they are
@@ -185,7 +227,7 @@ func (x *transaction) send(ctx context.Context, parts ...wire.TopicPartition) er
 	case failed == nil:
 		return nil
 	case fenced(failed.o.err):
-		s.lost()
+		s.shutOut()
 		return fmt.Errorf("%w: %w", sink.ErrFenced, failed.wrap(s))
 	}
 	s.lost() // they may be there, or come yet: the sequences are not known
@@ -198,6 +240,19 @@ func (s *Sink) lost() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.broken = true
+}
+
+// shutOut is lost, by the coordinator's or a leader's word: there is nothing left to end.
+func (s *Sink) shutOut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken, s.fenced = true, true
+}
+
+func (s *Sink) isFenced() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fenced
 }
 
 func (s *Sink) isLost() bool {
@@ -314,12 +369,12 @@ func (x *transaction) Abort(ctx context.Context) error {
 		return nil
 	}
 	x.over = true
-	if !x.opened || x.generation != s.generation || s.isLost() {
-		return nil // there is nothing, or the next fence aborts it
+	if !x.opened || x.generation != s.generation || s.isFenced() {
+		return nil // there is nothing, or somebody else has ended it
 	}
-	if x.ending {
+	if s.isLost() || x.ending {
 		s.lost() // the memory tells what became of it, behind the next fence
-		return nil
+		return s.abandon(ctx)
 	}
 	err := s.changes(ctx, wire.TransactionCoordinator, fmt.Sprintf("abort epoch %d", x.epoch), func(c *wire.Conn) error {
 		return c.EndTxn(ctx, s.txn, false)
