@@ -17,7 +17,8 @@ import (
 // cluster knows the brokers and who leads what, and keeps idle connections. Its
 // methods may be called from any goroutine.
 type cluster struct {
-	cfg *config
+	cfg   *config
+	quota quota
 
 	mu      sync.Mutex
 	brokers map[int32]string
@@ -30,18 +31,22 @@ type cluster struct {
 }
 
 func newCluster(cfg *config) *cluster {
-	return &cluster{cfg: cfg, brokers: map[int32]string{}, leaders: map[TopicPartition]int32{}, idle: map[string][]*wire.Conn{}}
+	return &cluster{cfg: cfg, quota: quota{cfg: cfg}, brokers: map[int32]string{}, leaders: map[TopicPartition]int32{}, idle: map[string][]*wire.Conn{}}
 }
 
 // with runs f on a connection to addr. A connection that broke while it was idle
 // (brokers close those after some minutes) is replaced once.
 func (k *cluster) with(ctx context.Context, addr string, f func(*wire.Conn) error) error {
 	for {
+		if err := k.quota.heed(ctx, addr); err != nil {
+			return err
+		}
 		c, used, err := k.take(ctx, addr)
 		if err != nil {
 			return err
 		}
 		err = f(c)
+		k.quota.note(addr, c.Muted())
 		if !c.Broken() {
 			k.put(c)
 			return err
@@ -174,6 +179,9 @@ func (k *cluster) about(ctx context.Context, topics []string) (*wire.Metadata, e
 }
 
 func (k *cluster) metadataOf(ctx context.Context, addr string, topics []string, patience time.Duration) (m *wire.Metadata, err error) {
+	if err := k.quota.heed(ctx, addr); err != nil { // which is not the broker's silence
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, tooLong(patience))
 	defer cancel()
 	err = k.with(ctx, addr, func(c *wire.Conn) (err error) {

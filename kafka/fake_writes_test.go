@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"encoding/binary"
+	"maps"
 	"net"
 	"testing"
 
@@ -17,11 +18,13 @@ type fakeWrites struct {
 	written   map[TopicPartition][]string // "key=value", of what is committed
 	last      map[[2]any]int32            // the last sequence, by producer id and partition
 	members   bool                        // groups have some
+	unknown   map[string]bool             // topics that do not exist where offsets are committed
 	anybody   bool                        // gets the next epoch
 	old       bool                        // the broker is too old for sinks
 	// refuse is asked for each batch before it is stored, and again when it is: a code
 	// for its answer.
 	refuse func(tp TopicPartition, stored bool) int16
+	muted  uint32 // for how many milliseconds the answer to the next Produce mutes
 	ids    int64
 }
 
@@ -226,7 +229,9 @@ func (w *fakeWrites) produce(a []byte, code int16, q *cursor) []byte {
 			a = append(a, 0xff, 0xff)
 		}
 	}
-	return append(a, 0, 0, 0, 0)
+	a = be.AppendUint32(a, w.muted)
+	w.muted = 0
+	return a
 }
 
 // store checks who writes, and that sequences follow one another.
@@ -284,9 +289,19 @@ func (w *fakeWrites) commitOffsets(a []byte, code int16, q *cursor) []byte {
 	offsets := map[TopicPartition]groupOffset{}
 	parts := eachPartition(q, func(tp TopicPartition) { offsets[tp] = groupOffset{q.i64(), q.text()} })
 	if code == 0 {
+		maps.DeleteFunc(offsets, func(tp TopicPartition, _ groupOffset) bool { return w.unknown[tp.Topic] })
 		w.put(group, offsets)
 	}
-	return appendCodes(a, parts, code)
+	a = appendCodes(a, nil, 0)
+	binary.BigEndian.PutUint32(a[len(a)-4:], uint32(len(parts)))
+	for _, tp := range parts {
+		own := code
+		if w.unknown[tp.Topic] {
+			own = 3
+		}
+		a = append(a, appendCodes(nil, []TopicPartition{tp}, own)[4:]...)
+	}
+	return a
 }
 
 // txnOffsets is TxnOffsetCommit in version 2.

@@ -48,6 +48,7 @@ type Conn struct {
 	doing    string // the name of the request that is under way
 	expect   int    // bytes that were asked for, and are allocated at once
 	broken   bool
+	muted    time.Duration // for how long from the last answer on the broker reads nothing
 }
 
 // Dial connects, through d, and learns what the broker speaks. timeout is how long

@@ -78,5 +78,6 @@ func (c *Conn) Produce(ctx context.Context, txn string, batches []Batch, timeout
 	if r.bad || len(index) > 0 {
 		return nil, c.cut("Produce")
 	}
+	c.throttled(r)
 	return faults, nil
 }

@@ -40,7 +40,7 @@ func (c *Conn) FindCoordinator(ctx context.Context, kind int8, key string) (addr
 		return "", err
 	}
 	r := &reader{b: answer}
-	r.i32() // throttle
+	c.throttled(r)
 	code := r.i16()
 	r.text() // in words
 	r.i32()  // node
@@ -52,6 +52,20 @@ func (c *Conn) FindCoordinator(ctx context.Context, kind int8, key string) (addr
 		return "", Error(code)
 	}
 	return net.JoinHostPort(host, strconv.Itoa(int(port))), nil
+}
+
+// throttled reads for how long the broker wants to be left alone, from which on it reads
+// nothing more from the connection (quotas, KIP-219).
+func (c *Conn) throttled(r *reader) {
+	c.muted = max(c.muted, time.Duration(max(r.i32(), 0))*time.Millisecond)
+}
+
+// Muted gives for how long the broker wants to be left alone, as its answers since the
+// last call have it.
+func (c *Conn) Muted() time.Duration {
+	d := c.muted
+	c.muted = 0
+	return d
 }
 
 // ProducerID is who a producer is; every InitProducerID of one transactional id
@@ -122,7 +136,7 @@ func (c *Conn) producerID(r *reader, flexible bool) (ProducerID, error) {
 	if flexible {
 		r.tags()
 	}
-	r.i32() // throttle
+	c.throttled(r)
 	code := r.i16()
 	p := ProducerID{r.i64(), r.i16()}
 	if flexible {
@@ -169,7 +183,7 @@ func (c *Conn) AddPartitionsToTxn(ctx context.Context, t Txn, partitions []Topic
 		return err
 	}
 	r := &reader{b: answer}
-	r.i32() // throttle
+	c.throttled(r)
 	var fault error
 	for n := r.count(6); n > 0; n-- {
 		topic := r.text()
@@ -226,7 +240,7 @@ func topicRuns(partitions []TopicPartition) (runs [][]TopicPartition) {
 // code reads an answer that is a throttle and an error code.
 func (c *Conn) code(answer []byte, what string) error {
 	r := &reader{b: answer}
-	r.i32()
+	c.throttled(r)
 	e := r.i16()
 	if r.bad {
 		return c.cut(what)
@@ -300,25 +314,44 @@ func (c *Conn) TxnOffsetCommit(ctx context.Context, t Txn, group string, offsets
 		return err
 	}
 	r := &reader{b: answer}
-	r.i32() // throttle
+	c.throttled(r)
 	return c.partitionFault(r, "TxnOffsetCommit")
 }
 
+// RefusedError is an answer in which some partitions have error codes. The others were
+// done.
+type RefusedError struct {
+	Codes map[TopicPartition]Error
+	last  TopicPartition
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("topic %q partition %d: %v", e.last.Topic, e.last.Partition, e.Codes[e.last])
+}
+
+// Unwrap gives one of the codes.
+func (e *RefusedError) Unwrap() error { return e.Codes[e.last] }
+
 // partitionFault reads the rest of an answer that has an error code for each
-// partition, and gives one of those that are errors.
-func (c *Conn) partitionFault(r *reader, what string) (fault error) {
+// partition: a RefusedError if there are some.
+func (c *Conn) partitionFault(r *reader, what string) error {
+	refused := RefusedError{Codes: map[TopicPartition]Error{}}
 	for n := r.count(6); n > 0; n-- {
 		topic := r.text()
 		for k := r.count(6); k > 0; k-- {
 			if p, e := r.i32(), r.i16(); e != 0 {
-				fault = fmt.Errorf("topic %q partition %d: %w", topic, p, Error(e))
+				refused.last = TopicPartition{topic, p}
+				refused.Codes[refused.last] = Error(e)
 			}
 		}
 	}
-	if r.bad {
+	switch {
+	case r.bad:
 		return c.cut(what)
+	case len(refused.Codes) > 0:
+		return &refused
 	}
-	return fault
+	return nil
 }
 
 // StableOffsets reads offsets of a group, of decided transactions only: while one
@@ -355,7 +388,7 @@ func (c *Conn) StableOffsets(ctx context.Context, group string, partitions []Top
 	}
 	r := &reader{b: answer}
 	r.tags()
-	r.i32() // throttle
+	c.throttled(r)
 	var out []GroupOffset
 	var fault error
 	for n := r.compactCount(3); n > 0; n-- {
