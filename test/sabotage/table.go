@@ -279,4 +279,13 @@ var table = []Break{
 	{Name: "window-without-state", Package: "dstream", Test: "TestCheckpointIntervalOfWindows"},
 	{Name: "earlier-batches-left-out", Package: "dstream", Test: "TestSliceOverRestarts"},
 	{Name: "not-live-not-told", Package: "dstream", Test: "TestSliceOverRestarts"},
+	{Name: "sink-in-use-unseen", Package: "sink", Test: "TestFilesSuite/objects/OneRunAtATime"},
+	{Name: "sink-abort-cancelled", Package: "sink", Test: "TestStoppedRunAborts/in_a_write"},
+	{Name: "sql-nil-bytes-are-empty", Package: "sink/sqlsink", Test: "TestNilBytesAreNull"},
+	{Name: "sql-table-unquoted", Package: "sink/sqlsink", Test: "TestNamesOfTables"},
+	{Name: "kafka-close-forgets", Package: "kafka", Test: "TestSinkClosedAndFencedAgain"},
+	{Name: "kafka-partition-gone-asked-for", Package: "kafka", Test: "TestTopicMadeAgainWithFewerPartitions"},
+	{Name: "kafka-abort-left-open", Package: "kafka", Test: "TestAbortOfWhatMayStillArrive"},
+	{Name: "kafka-quota-unheeded", Package: "kafka", Test: "TestSinkHeedsQuotas"},
+	{Name: "others-sinks-closed", Package: "dstream", Test: "TestOneSinkOfTwoContexts"},
 }
