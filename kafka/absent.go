@@ -70,18 +70,6 @@ func (p *part) returns(found *part) bool {
 	return p.is(found.id) && (p.id != "" || p.epoch >= 0) && !sabotage.On("absent-topic-begins-anew")
 }
 
-// present is a plan without the ranges of what is set aside: a group takes no offsets of a
-// topic that does not exist. mu is held.
-func (s *kafkaSource) present(plan source.Plan) source.Plan {
-	if len(s.absent) == 0 {
-		return plan
-	}
-	plan.Ranges = slices.DeleteFunc(slices.Clone(plan.Ranges), func(r source.Range) bool {
-		return slices.Contains(s.absent, s.byName[r.Partition])
-	})
-	return plan
-}
-
 // keep adds what is set aside to the ranges of a plan. mu is held.
 func (s *kafkaSource) keep(ranges []source.Range) []source.Range {
 	n := len(ranges)

@@ -18,6 +18,11 @@ import (
 // lastMirror is how long Close waits for the last offsets.
 const lastMirror = 500 * time.Millisecond
 
+// mirrorEvery is how often all offsets are written again. Kafka forgets each offset of a
+// group without members offsets.retention.minutes after it was written (7 days by
+// default), also those of partitions that stand still.
+const mirrorEvery = time.Hour
+
 // mirror writes committed positions to a consumer group, beside the batches.
 type mirror struct {
 	s      *kafkaSource
@@ -35,6 +40,7 @@ type mirror struct {
 	have        map[TopicPartition]spot // what the group has
 	tried       map[TopicPartition]spot // what was written last, perhaps
 	read        bool                    // have was read before
+	due         bool                    // all is to be written again
 	shared      bool                    // somebody else writes too, and that was told
 	met         bool                    // offsets of another root were met, and that was told
 	coordinator string
@@ -68,6 +74,21 @@ func (m *mirror) committed(plan source.Plan) {
 	}
 }
 
+// mirrorable is a plan without the ranges that a group must not have: those of topics that
+// do not exist, and what an earlier run has planned of a topic that was made again since,
+// which may be ahead of all that the new one has. mu is held.
+func (s *kafkaSource) mirrorable(plan source.Plan) source.Plan {
+	there := make(map[*part]bool, len(s.parts))
+	for _, p := range s.parts {
+		there[p] = true
+	}
+	plan.Ranges = slices.DeleteFunc(slices.Clone(plan.Ranges), func(r source.Range) bool {
+		p := s.byName[r.Partition]
+		return !there[p] || (!p.is(r.Epoch) || r.Until > p.next) && !sabotage.On("mirror-of-another-topic")
+	})
+	return plan
+}
+
 // close brings what is still to be brought, within a bound.
 func (m *mirror) close() {
 	timer := m.s.cfg.clock.NewTimer(lastMirror)
@@ -83,6 +104,8 @@ func (m *mirror) close() {
 
 func (m *mirror) run() {
 	defer close(m.ended)
+	again := m.s.cfg.clock.NewTimer(mirrorEvery)
+	defer func() { again.Stop() }()
 	for {
 		select {
 		case <-m.wake:
@@ -92,6 +115,10 @@ func (m *mirror) run() {
 		}
 		select {
 		case <-m.wake:
+			m.told(m.bring(m.ctx))
+		case <-again.C():
+			again = m.s.cfg.clock.NewTimer(mirrorEvery)
+			m.due = true
 			m.told(m.bring(m.ctx))
 		case <-m.ending:
 			m.told(m.bring(m.ctx)) // what failed before, or came just now
@@ -130,34 +157,76 @@ func (m *mirror) bring(ctx context.Context) error {
 	if len(took) == 0 {
 		return nil
 	}
+	maps.Copy(m.tried, took)
+	err := m.coordinated(ctx, "commit", func(c *wire.Conn) error { return m.commit(ctx, c, took) })
+	if errors.Is(err, wire.UnknownMember) || errors.Is(err, wire.IllegalGeneration) {
+		err = fmt.Errorf("%w: the group has members: give the job a group of its own", err)
+	}
+	if err == nil {
+		m.due = false
+	}
+	return err
+}
+
+// commit writes offsets and takes those out of left that need no other try. One partition
+// that is refused keeps no other from being written, and one of a topic that does not
+// exist is given up: if it is there again, the next plan has it.
+func (m *mirror) commit(ctx context.Context, c *wire.Conn, left map[TopicPartition]spot) error {
 	var out []wire.GroupOffset
-	for tp, x := range took {
+	for tp, x := range left {
 		out = append(out, wire.GroupOffset{TopicPartition: wire.TopicPartition(tp), Offset: x.offset, Metadata: m.mark})
 	}
 	slices.SortFunc(out, func(a, b wire.GroupOffset) int {
 		return (&subscription{}).order(TopicPartition(a.TopicPartition), TopicPartition(b.TopicPartition))
 	})
-	maps.Copy(m.tried, took)
-	err := m.coordinated(ctx, "commit", func(c *wire.Conn) error { return c.OffsetCommit(ctx, m.s.cfg.group, out) })
-	if errors.Is(err, wire.UnknownMember) || errors.Is(err, wire.IllegalGeneration) {
-		err = fmt.Errorf("%w: the group has members: give the job a group of its own", err)
-	}
-	if err != nil {
+	err := c.OffsetCommit(ctx, m.s.cfg.group, out)
+	var some *wire.RefusedError
+	if err != nil && (!errors.As(err, &some) || sabotage.On("mirror-all-or-none")) {
 		return err
 	}
-	m.s.count("mirrored", int64(len(took)))
-	maps.Copy(m.have, took)
-	return nil
+	err = nil
+	for _, o := range out {
+		tp := TopicPartition(o.TopicPartition)
+		code := wire.Error(0)
+		if some != nil {
+			code = some.Codes[o.TopicPartition]
+		}
+		switch code {
+		case 0:
+			m.have[tp] = left[tp]
+			m.s.count("mirrored", 1)
+		case wire.UnknownTopic:
+			m.forget(tp, left[tp])
+		default:
+			err = fmt.Errorf("topic %q partition %d: %w", tp.Topic, tp.Partition, code)
+			continue
+		}
+		delete(left, tp)
+	}
+	return err
 }
 
-// lacks is what the group does not have yet, as far as is known.
+// forget gives an offset up, unless there is a newer one.
+func (m *mirror) forget(tp TopicPartition, x spot) {
+	delete(m.have, tp)
+	delete(m.tried, tp)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.want[tp] == x {
+		delete(m.want, tp)
+	}
+}
+
+// lacks is what the group does not have yet, as far as is known; with due, what it has of
+// this job's as well.
 func (m *mirror) lacks() map[TopicPartition]spot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := map[TopicPartition]spot{}
 	for tp, x := range m.want {
 		had, ok := m.have[tp]
-		if ok && x.offset <= had.offset && (had.id == "" || had.id == x.id) && !sabotage.On("mirror-goes-back") {
+		again := m.due && x.offset == had.offset
+		if ok && x.offset <= had.offset && !again && (had.id == "" || had.id == x.id) && !sabotage.On("mirror-goes-back") {
 			continue
 		}
 		out[tp] = x
@@ -175,8 +244,10 @@ func (m *mirror) learn(ctx context.Context) error {
 	if err != nil && !errors.Is(err, wire.GroupNotFound) {
 		return err
 	}
+	there := map[TopicPartition]bool{}
 	for _, o := range offsets {
 		tp := TopicPartition(o.TopicPartition)
+		there[tp] = o.Offset >= 0
 		m.whose(tp, o)
 		had, known := m.have[tp]
 		switch tried, ours := m.tried[tp]; {
@@ -199,6 +270,9 @@ func (m *mirror) learn(ctx context.Context) error {
 			}
 		}
 	}
+	maps.DeleteFunc(m.have, func(tp TopicPartition, _ spot) bool {
+		return !there[tp] && !sabotage.On("mirror-never-expires") // it has expired
+	})
 	m.read = true
 	return nil
 }

@@ -205,7 +205,7 @@ func (s *kafkaSource) Committed(ctx context.Context, plan source.Plan) error {
 			p.done = max(p.done, r.Until)
 		}
 	}
-	plan = s.present(plan)
+	plan = s.mirrorable(plan)
 	s.mu.Unlock()
 	if s.mirror != nil {
 		s.mirror.committed(plan)

@@ -13,7 +13,7 @@ const (
 
 // OffsetCommit writes offsets of a group that has no members, at its coordinator;
 // those of one topic stand together. A group with members answers UnknownMember or
-// IllegalGeneration.
+// IllegalGeneration. What the broker refuses of some partitions is a RefusedError.
 func (c *Conn) OffsetCommit(ctx context.Context, group string, offsets []GroupOffset) error {
 	version, err := c.version(keyOffsetCommit, 2, 5, "OffsetCommit")
 	if err != nil {

@@ -95,6 +95,9 @@ func TestOffsetCommit(t *testing.T) {
 	err := speaking(t, 5, refused).OffsetCommit(t.Context(), "g", offsets)
 	require.ErrorIs(t, err, UnknownMember)
 	require.ErrorContains(t, err, `topic "t" partition 1`)
+	var some *RefusedError
+	require.ErrorAs(t, err, &some)
+	require.Equal(t, map[TopicPartition]Error{{"t", 1}: UnknownMember}, some.Codes)
 	old := speaking(t, 5, committed[4:])
 	old.versions[keyOffsetCommit] = [2]int16{0, 2} // without a throttle time
 	require.NoError(t, old.OffsetCommit(t.Context(), "g", offsets))
