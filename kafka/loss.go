@@ -68,25 +68,35 @@ func topicError(topic string, err error, read []source.Range) error {
 	return fmt.Errorf("topic %q: %w", topic, err)
 }
 
-// goOn makes a plan possible again after a loss, if that is wanted.
+// goOn makes a plan possible again after a loss, if that is wanted. That records are gone of
+// which none was planned, between what a plan has asked and what it has measured, is none:
+// another one is the oldest now.
 func (s *kafkaSource) goOn(err error) bool {
-	if !s.cfg.onLoss {
+	var range_ *OffsetRangeError
+	if errors.As(err, &range_) && range_.Lost() > 0 {
+		p, _ := s.part(TopicPartition{range_.Topic, range_.Partition}.String())
+		if p == nil {
+			return false
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		p.stuck = time.Time{} // the broker has answered
+		if p.placed {
+			s.whole = true
+			return s.cfg.onLoss
+		}
+		_, named := s.named(p)
+		return !named && !sabotage.On("oldest-record-never-changes")
+	}
+	var gone *TopicGoneError
+	if !s.cfg.onLoss || !errors.As(err, &gone) {
 		return false
 	}
-	var range_ *OffsetRangeError
-	var gone *TopicGoneError
-	switch {
-	case errors.As(err, &range_) && range_.Lost() > 0 && !s.whole:
-		s.whole = true
-		return true
-	case errors.As(err, &gone):
-		if errors.Is(err, ErrNoTopic) {
-			return s.setAside(gone.Topic)
-		}
-		s.forget(gone.Topic)
-		return true
+	if errors.Is(err, ErrNoTopic) {
+		return s.setAside(gone.Topic)
 	}
-	return false
+	s.forget(gone.Topic)
+	return true
 }
 
 // forget drops the partitions of a topic that was made again; what has its name now is new.
@@ -118,6 +128,9 @@ func (x *reading) passOver(err error) bool {
 	}
 	to := min(gone.Earliest, x.until)
 	x.s.lose(x.p, x.next, to)
+	if !sabotage.On("loss-leaves-a-stall") {
+		x.s.got(x.p) // nothing more is waited for
+	}
 	x.next = to
 	return true
 }

@@ -52,6 +52,7 @@ func (s *kafkaSource) without(ctx context.Context, p *part, r source.Range, err 
 	}
 	s.miss(err)
 	s.loseTopic(p, r.From, r.Until)
+	s.got(p)
 	return s.proved(ctx, p, false)
 }
 
