@@ -69,3 +69,37 @@ func TestOffsetsOfWhatIsGone(t *testing.T) {
 	require.Equal(t, []string{"1@1=g"}, got, "nobody knows any more that it was made again")
 	says(t, s, `topic "t" partition 1`, "was not read before", "offset 1", "FromOffsets")
 }
+
+// TestFewerPartitions: a topic that was made again with fewer partitions than are named is
+// read as it is, in the run and after each start, until it has them. // report 22
+func TestFewerPartitions(t *testing.T) {
+	b := newFake(t)
+	for n := range int32(4) {
+		b.log("t", n, batchtest.Values(0, "a"))
+	}
+	which := Partitions(TopicPartition{"t", 0}, TopicPartition{"t", 3})
+	opts := []SourceOption{which, FromEarliest(), ContinueOnLoss(), RefreshEvery(0)}
+	s := fresh(t, b, nil, opts...)
+	last, got := readAll(t, s, source.Limits{})
+	require.Len(t, got, 2)
+	b.remove("t")
+	b.log("t", 0, batchtest.Values(0, "b"))
+	b.log("t", 1, batchtest.Values(0, "not mine"))
+	_, got = readAll(t, s, source.Limits{})
+	require.Equal(t, []string{"0@0=b"}, got)
+	for _, want := range [][]string{{"0@0=b"}, nil} {
+		s = fresh(t, b, &last, opts...)
+		says(t, s, `topic "t" partition 3 does not exist`)
+		last, got = readAll(t, s, source.Limits{})
+		require.Equal(t, want, got)
+		require.Equal(t, []string{"t-0"}, names(last))
+	}
+	err := NewSource(Brokers(b.addr()), which, RetryFor(0)).Open(t.Context(), &last)
+	require.ErrorContains(t, err, "partition t-3 does not exist", "but by choice")
+	err = NewSource(Brokers(b.addr()), which, ContinueOnLoss(), RetryFor(0)).Open(t.Context(), nil)
+	require.ErrorContains(t, err, "partition t-3 does not exist", "in a first run it is a mistake")
+	b.log("t", 2)
+	b.log("t", 3, batchtest.Values(0, "c"))
+	_, got = readAll(t, s, source.Limits{})
+	require.Equal(t, []string{"3@0=c"}, got)
+}

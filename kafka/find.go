@@ -17,6 +17,7 @@ type found struct {
 	parts   []*part // in the order of plans
 	dark    []*part // have no leader
 	missing []string
+	lacking []TopicPartition // are named, and their topic has none of that number
 }
 
 // find lists the partitions. By choice, topics of the last plan may be missing; they are
@@ -87,7 +88,12 @@ func (s *kafkaSource) listed(ctx context.Context, k *cluster, may func(topic str
 	}
 	slices.SortFunc(f.parts, func(a, b *part) int { return s.cfg.order(a.TopicPartition, b.TopicPartition) })
 	for _, tp := range s.cfg.assigned {
-		if !may(tp.Topic) && there[tp.Topic] && !have[tp] {
+		if !there[tp.Topic] || have[tp] {
+			continue
+		}
+		f.lacking = append(f.lacking, tp)
+		// Of a topic that was read, it may have been of one that had the name before.
+		if was := s.cfg.onLoss && len(positions(tp.Topic, read)) > 0; !may(tp.Topic) && !was {
 			return found{}, &source.ChangedError{Source: s.String(), What: fmt.Sprintf("partition %v does not exist", tp)}
 		}
 	}

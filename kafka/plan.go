@@ -106,6 +106,7 @@ func (s *kafkaSource) planned(moves []move, spans []span, take []int64) source.P
 		}
 		plan.Ranges[i] = source.Range{Partition: p.name, From: m.from, Until: p.next, Epoch: p.id, Mark: markOf(p.epoch)}
 	}
+	s.begun = true
 	plan.Ranges = s.keep(plan.Ranges)
 	s.unproved.proveAnew(&plan)
 	s.mu.Unlock()

@@ -29,6 +29,7 @@ type kafkaSource struct {
 
 	mu       sync.Mutex
 	open     bool
+	begun    bool            // a plan was made
 	parts    []*part         // in the order of plans
 	absent   []*part         // set aside
 	missed   map[string]bool // topics that reads have waited for in vain
@@ -131,7 +132,7 @@ func (s *kafkaSource) Open(ctx context.Context, last *source.Plan) error {
 		return err
 	}
 	s.mu.Lock()
-	s.cluster, s.open = k, true
+	s.cluster, s.open, s.begun = k, true, false
 	s.parts, s.missing, s.byName = at.parts, found.missing, map[string]*part{}
 	s.absent, s.missed, s.anew = at.absent, map[string]bool{}, at.again
 	s.unproved.proveAnew(last)
@@ -145,6 +146,12 @@ func (s *kafkaSource) Open(ctx context.Context, last *source.Plan) error {
 		s.looked = s.looked.Add(-s.cfg.refreshEvery)
 	}
 	s.start()
+	if s.cfg.pattern != nil && len(at.parts)+len(at.absent) == 0 {
+		s.notice("no topic matches %v: the pattern is looked at again every %v", s.cfg.pattern, s.cfg.refreshEvery)
+	}
+	for _, tp := range found.lacking {
+		s.notice("topic %q partition %d does not exist: it is looked for every %v", tp.Topic, tp.Partition, s.cfg.refreshEvery)
+	}
 	for _, t := range found.missing {
 		s.notice("topic %q does not exist: it is looked for every %v", t, s.cfg.refreshEvery)
 	}
@@ -239,7 +246,10 @@ func (s *kafkaSource) part(name string) (p *part, open bool) {
 func (s ending) Done() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.parts) > 0 && !slices.ContainsFunc(s.parts, func(p *part) bool { return p.stop < 0 || p.next < p.stop })
+	if !s.begun || s.cfg.wait && len(s.missing) > 0 && len(s.parts)+len(s.absent) == 0 {
+		return false // there is a topic to come, by choice
+	}
+	return !slices.ContainsFunc(s.parts, func(p *part) bool { return p.stop < 0 || p.next < p.stop })
 }
 
 // unixMilli is a record's time.
