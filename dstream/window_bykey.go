@@ -132,8 +132,15 @@ func windowByKey[K comparable, V any](in Stream[Pair[K, V]], kind string, isNil 
 	}
 	again := func(b *batchRun, parts [][]Pair[K, V], layout string) *rdd.RDD[Pair[K, V]] {
 		r, p := ofRows(b, w.node, parts), by(b)
-		if layout == layoutOf(b) && len(parts) == p.Partitions() {
-			return r.WithPartitioner(p)
+		// In the number of partitions that they were kept in, where none is given: windows
+		// lay them out anew (Merge) as they do where the batch is still in memory, so that
+		// the order of what is redone on another machine is the same.
+		was := &batchRun{parts: len(parts)}
+		if sabotage.On("window-laid-out-twice") {
+			was = b
+		}
+		if lay := by(was); layout == layoutOf(was) && len(parts) == lay.Partitions() {
+			return r.WithPartitioner(lay)
 		}
 		return own(b, batch, rdd.PartitionBy(r, p))
 	}

@@ -258,3 +258,41 @@ func TestLettersOfWindowsAreRedone(t *testing.T) {
 		})
 	}
 }
+
+// Report 31, CP3: a window by key that was not told in how many partitions to lie is redone in the order of the
+// first attempt on a machine with other cores, and over batches that machines with yet others have laid out.
+func TestWindowRedoneOnOtherCores(t *testing.T) {
+	errLast := errors.New("last")
+	saw := map[uint64][]string{}
+	job := func(c ssc) error {
+		w := dstream.ReduceByKeyAndWindow(dstream.QueueNamed[kv](c, "in", 1), add, 3*sec, sec, dstream.Name("w"))
+		dstream.ForeachRDD(w, func(ctx context.Context, b dstream.Batch, r *rdd.RDD[kv]) error {
+			rows, err := rdd.Collect(ctx, r)
+			saw[b.Epoch] = append(saw[b.Epoch], fmt.Sprint(rows))
+			return err
+		}, dstream.Name("out"))
+		dstream.Print(w, 0, dstream.Name("last"))
+		return nil
+	}
+	kit := milltest.New(t, sec, job, dstream.WithParallelism(4))
+	kit.Checkpoint(dstream.SnapshotEvery(2))
+	in := milltest.Input[kv](kit, "in")
+	for epoch := range uint64(8) {
+		var rows []kv
+		for i := range 20 {
+			rows = append(rows, kv{Key: fmt.Sprint("key ", (i+int(epoch)*7)%30), Value: i})
+		}
+		in.Batch(rows...)
+		kit.FailOutput("last", 1, errLast)
+		kit.Tick(1)
+		require.ErrorIs(t, kit.Err(), errLast)
+		kit.Crash()
+		kit.Job(job, dstream.WithParallelism([]int{3, 5, 4, 2}[epoch%4]))
+		require.NoError(t, kit.Start())
+		kit.Await()
+		require.NoError(t, kit.Err())
+		got := saw[epoch+1]
+		require.Len(t, got, 2)
+		require.Equal(t, got[0], got[1], "epoch %d: what is redone is what was done", epoch+1)
+	}
+}

@@ -126,6 +126,7 @@ var table = []Break{
 	{Name: "window-overflow", Package: "dstream", Test: "TestWindowOfAllThereWas"},
 	{Name: "window-forgets", Package: "dstream", Test: "TestWindowsAreTheModel"},
 	{Name: "window-of-no-executor", Package: "dstream", Test: "TestWindowOfDownTime"},
+	{Name: "window-laid-out-twice", Package: "dstream", Test: "TestWindowRedoneOnOtherCores"},
 	{Name: "window-origins-differ", Package: "dstream", Test: "TestLettersOfWindowsAreRedone"},
 	{Name: "letters-by-part-of-union", Package: "dstream", Test: "TestLettersOfWindowsAreRedone"},
 	{Name: "window-keeps-as-written", Package: "dstream", Test: "TestWindowMadeLonger"},
