@@ -212,8 +212,9 @@ func (d *durable) readyErr() error {
 
 // ReadyErr is nil while the context runs with all of its state in memory and its
 // sources open. Before, and while a run begins anew in place, it says what is waited
-// for; afterwards, why the run ends, and that the context has stopped. It is what a readiness probe should
-// ask; it does not wait. Listener.Ready and NotReady tell of the same changes.
+// for; afterwards, why the run ends, and that the context has stopped. It is what a
+// readiness probe should ask; it does not wait. Listener.Ready and NotReady tell of the
+// same changes, but for the end.
 func (ssc *StreamingContext) ReadyErr() error {
 	ssc.mu.Lock()
 	r, state := ssc.run, ssc.state
