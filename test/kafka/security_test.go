@@ -56,6 +56,9 @@ type way struct {
 	wrong map[string][]kafka.ClientOption
 	// secrets are what nobody may say or write, in every form at hand.
 	secrets []string
+	// hangsUp: a user is refused by nothing but the end of the connection, as before Kafka
+	// 1.0, which ends with the retries.
+	hangsUp bool
 }
 
 func ways(p *pki, mutual, plain, scram256, scram512 string) []way {
@@ -65,7 +68,7 @@ func ways(p *pki, mutual, plain, scram256, scram512 string) []way {
 		"certificate":                            {kafka.TLS(ca())},
 		"unknown authority":                      {kafka.TLS(other.client())},
 		"remote error: tls: unknown certificate": {kafka.TLS(&tls.Config{RootCAs: p.pool(), Certificates: other.client().Certificates})},
-	}, append(p.clientSecrets(), other.clientSecrets()...)}}
+	}, append(p.clientSecrets(), other.clientSecrets()...), false}}
 	for _, m := range []struct {
 		name, addr string
 		user       func(user, password string) kafka.ClientOption
@@ -76,7 +79,7 @@ func ways(p *pki, mutual, plain, scram256, scram512 string) []way {
 		list = append(list, way{m.name, m.addr, []kafka.ClientOption{kafka.TLS(ca()), m.user(secretUser, password)}, map[string][]kafka.ClientOption{
 			"SASL":              {kafka.TLS(ca()), m.user(secretUser, password+"x")},
 			"unknown authority": {kafka.TLS(&tls.Config{}), m.user(secretUser, password)},
-		}, forms([]byte(password))})
+		}, forms([]byte(password)), false})
 	}
 	return list
 }
@@ -97,7 +100,11 @@ func (w *way) through(t *testing.T, in, out, more string) {
 	dir := func() string { return filepath.Join(dirs, fmt.Sprint(said.dirs.Add(1))) }
 	opts := func(list []kafka.ClientOption) []kafka.ClientOption {
 		said.say(list)
-		return append([]kafka.ClientOption{kafka.Brokers(w.addr), kafka.RequestTimeout(3 * time.Second)}, list...)
+		all := append([]kafka.ClientOption{kafka.Brokers(w.addr), kafka.RequestTimeout(3 * time.Second)}, list...)
+		if w.hangsUp {
+			all = append(all, kafka.RetryFor(500*time.Millisecond))
+		}
+		return all
 	}
 	job := func(list []kafka.ClientOption, dir string) error {
 		p := kafka.NewProducer(as[kafka.SinkOption](opts(list))...)
@@ -220,6 +227,7 @@ func TestSecurity(t *testing.T) {
 			return start(embedded.TLS(p.server()), embedded.User(mechanism, secretUser, password))
 		}
 		for _, w := range ways(p, start(embedded.TLS(mutual)), users("PLAIN"), users("SCRAM-SHA-256"), users("SCRAM-SHA-512")) {
+			w.hangsUp = true
 			t.Run(w.name, func(t *testing.T) { w.through(t, "in", "out", "more") })
 		}
 	})
