@@ -81,6 +81,10 @@ type Config struct {
 	Sources []string
 	// Sinks are the job's exactly-once sinks.
 	Sinks []sink.Unit
+	// Fenced is told of each sink that this run has, from its first fence on, whatever
+	// became of that: the caller closes those, and no other, which another run of the
+	// process may have. Nil is allowed.
+	Fenced func(u sink.Unit)
 	// Counts says that the counters of commits are to be exact, over an epoch that
 	// is adopted too: with exactly-once sinks they then cost a document an epoch.
 	Counts bool

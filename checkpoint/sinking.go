@@ -38,6 +38,10 @@ func (s *Session) fence(ctx context.Context, i int) (protocol.Result, error) {
 		s.notice(Notice{Kind: NoticeSink, Text: "sink " + u.Name() + ": " + text})
 	}}
 	err := s.sinkCall(ctx, "fence sink "+u.Name(), func() error { return u.Fence(ctx, f) })
+	var others *sink.InUseError
+	if s.cfg.Fenced != nil && !errors.As(err, &others) {
+		s.cfg.Fenced(u)
+	}
 	if err == nil {
 		err = s.clash(u)
 	}
