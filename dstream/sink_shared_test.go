@@ -40,7 +40,7 @@ func TestOneSinkOfTwoContexts(t *testing.T) {
 		}
 		a := job(first)
 		require.NoError(t, a.Start())
-		time.Sleep(1500 * time.Millisecond)
+		<-time.After(1500 * time.Millisecond)
 
 		err := job(second).Start()
 		require.ErrorIs(t, err, sink.ErrMisuse)
@@ -49,16 +49,16 @@ func TestOneSinkOfTwoContexts(t *testing.T) {
 		require.NotEqual(t, e.Root, e.ByRoot)
 		require.NotEqual(t, e.Run, e.ByRun)
 		require.ErrorContains(t, err, "give each context a sink of its own")
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		require.Error(t, job(first, dstream.WithTakeover(dstream.TakeoverNever)).Start(), "it is refused before it fences")
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		require.NoError(t, a.Stop(context.Background()))
 		require.Equal(t, []string{"a", "b", "c"}, rows())
 
 		for _, root := range []vfs.Store{first, second, first} {
 			c := job(root)
 			require.NoError(t, c.Start())
-			time.Sleep(1500 * time.Millisecond)
+			<-time.After(1500 * time.Millisecond)
 			require.NoError(t, c.Stop(context.Background()))
 		}
 		require.Greater(t, len(rows()), 3, "the second root's too")
