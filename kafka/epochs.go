@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/statemill/statemill/internal/pool"
@@ -207,10 +206,16 @@ func (s *kafkaSource) confirmAt(ctx context.Context, addr string, list []seen) e
 		return err
 	}
 	var unknown []seen
+	told := map[TopicPartition]int{}
+	for i, e := range ends {
+		if _, twice := told[TopicPartition(e.TopicPartition)]; !twice {
+			told[TopicPartition(e.TopicPartition)] = i
+		}
+	}
 	for _, x := range list {
-		i := slices.IndexFunc(ends, func(e wire.EpochEnd) bool { return TopicPartition(e.TopicPartition) == x.p.TopicPartition })
+		i, has := told[x.p.TopicPartition]
 		switch {
-		case i < 0:
+		case !has:
 			return fmt.Errorf("broker %s told no leader epoch of %s", addr, x.p.name)
 		case ends[i].Err != nil:
 			return fmt.Errorf("%s at broker %s: %w", x.p.name, addr, ends[i].Err)

@@ -64,9 +64,12 @@ func (s *kafkaSource) listed(ctx context.Context, k *cluster, may func(topic str
 	if err != nil {
 		return found{}, err
 	}
-	have, there := map[TopicPartition]bool{}, map[string]bool{}
+	have, there, known := map[TopicPartition]bool{}, map[string]bool{}, map[string]bool{}
+	for _, r := range read {
+		known[partitionOf(r.Partition).Topic] = true
+	}
 	for _, t := range m.Topics {
-		was := len(positions(t.Name, read)) > 0
+		was := known[t.Name]
 		switch {
 		case s.cfg.pattern != nil && (t.Internal || t.Err != nil && !was || !s.cfg.pattern.MatchString(t.Name)):
 			continue
@@ -93,12 +96,16 @@ func (s *kafkaSource) listed(ctx context.Context, k *cluster, may func(topic str
 		}
 		f.lacking = append(f.lacking, tp)
 		// Of a topic that was read, it may have been of one that had the name before.
-		if was := s.cfg.onLoss && len(positions(tp.Topic, read)) > 0; !may(tp.Topic) && !was {
+		if was := s.cfg.onLoss && known[tp.Topic]; !may(tp.Topic) && !was {
 			return found{}, &source.ChangedError{Source: s.String(), What: fmt.Sprintf("partition %v does not exist", tp)}
 		}
 	}
+	some := map[string]bool{}
+	for _, p := range f.parts {
+		some[p.Topic] = true
+	}
 	for _, name := range s.cfg.topics {
-		if !slices.ContainsFunc(f.parts, func(p *part) bool { return p.Topic == name }) {
+		if !some[name] {
 			f.missing = append(f.missing, name)
 			if !may(name) {
 				return found{}, noTopic(name, read)
@@ -151,11 +158,15 @@ func (s *kafkaSource) add(f found) {
 	s.mu.Lock()
 	back, tell := s.welcome(f)
 	all := append(slices.Clone(s.parts), back...)
+	known := map[TopicPartition]bool{}
+	for _, p := range all {
+		known[p.TopicPartition] = true
+	}
 	for _, p := range f.parts {
-		known := slices.ContainsFunc(all, func(q *part) bool { return q.TopicPartition == p.TopicPartition })
-		if known || slices.Contains(f.dark, p) {
+		if known[p.TopicPartition] || slices.Contains(f.dark, p) {
 			continue
 		}
+		known[p.TopicPartition] = true // a broker may list it twice
 		p.late, p.anew = true, s.anew[p.Topic]
 		all = append(all, p)
 		if offset, named := s.named(p); named {

@@ -99,9 +99,10 @@ func (s *kafkaSource) refresh(ctx context.Context, parts []*part) error {
 
 // topicsOf names the topics of parts, each once.
 func topicsOf(parts []*part) []string {
-	names := []string{}
+	names, has := []string{}, map[string]bool{}
 	for _, p := range parts {
-		if !slices.Contains(names, p.Topic) {
+		if !has[p.Topic] {
+			has[p.Topic] = true
 			names = append(names, p.Topic)
 		}
 	}

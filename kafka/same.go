@@ -116,10 +116,13 @@ func (s *kafkaSource) proveOnce(ctx context.Context, parts []*part) error {
 
 // areSame checks what a broker says of the topics of parts.
 func (s *kafkaSource) areSame(m *wire.Metadata, parts []*part) error {
+	byTopic := map[string][]*part{}
+	for _, p := range parts {
+		byTopic[p.Topic] = append(byTopic[p.Topic], p)
+	}
 	for _, t := range m.Topics {
-		for _, p := range parts {
+		for _, p := range byTopic[t.Name] {
 			switch {
-			case p.Topic != t.Name:
 			case t.Err != nil:
 				return topicError(t.Name, t.Err, s.read())
 			case !p.is(t.ID):
