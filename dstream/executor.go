@@ -1,6 +1,7 @@
 package dstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -242,7 +243,8 @@ func (b *backoff) wait(ctx context.Context, k clock.Clock, limit time.Duration, 
 func call[R any](name string, f func() (R, error)) (out R, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("%s: %w", name, &rdd.PanicError{Value: v, Stack: debug.Stack()})
+			p := &rdd.PanicError{Value: v, Stack: debug.Stack()}
+			err = fmt.Errorf("%s: %w (at %s)", name, p, cmp.Or(p.Place(), "an unknown place"))
 		}
 	}()
 	return f()

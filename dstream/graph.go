@@ -64,6 +64,9 @@ func (n *node) label() string {
 	if n.name != "" {
 		return n.name
 	}
+	if n.face != nil && !sabotage.On("hidden-named-itself") {
+		return n.face.label() + n.suffix
+	}
 	return fmt.Sprintf("%s-%d", n.kind, n.id)
 }
 

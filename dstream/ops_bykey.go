@@ -51,7 +51,7 @@ func CountByValue[T comparable](in Stream[T], opts ...OpOption) *DStream[Pair[T,
 		if err != nil {
 			return nil, err
 		}
-		return own(b, n, countValues(r, by(b))).Named(n.label()), nil
+		return own(b, n, countValues(rdd.Within(r, n.label()), by(b))).Named(n.label()), nil
 	})
 }
 
@@ -94,7 +94,7 @@ func byOptions[K comparable](n *node, kind string, opts []OpOption) (by func(b *
 func deriveByKey[K comparable, V, U any](in Stream[Pair[K, V]], kind string, isNil bool, opts []OpOption, f func(b *batchRun, n *node, r *rdd.RDD[Pair[K, V]], p Partitioner[K]) *rdd.RDD[U]) *DStream[U] {
 	var by func(b *batchRun) Partitioner[K]
 	d := derive(in, kind, isNil, func(n *node, b *batchRun, r *rdd.RDD[Pair[K, V]]) (*rdd.RDD[U], error) {
-		return f(b, n, r, by(b)).Named(n.label()), nil
+		return f(b, n, rdd.Within(r, n.label()), by(b)).Named(n.label()), nil
 	})
 	by, faults := byKey[K](d.node, kind, opts)
 	d.node.check(faults...)

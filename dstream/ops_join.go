@@ -84,7 +84,7 @@ func (s *side[K, V]) lay(b *batchRun, n *node, p Partitioner[K]) (*rdd.RDD[Pair[
 	if err != nil || rdd.LiesBy(r, p) {
 		return r, err
 	}
-	laid := rdd.PartitionBy(r, p)
+	laid := rdd.PartitionBy(rdd.Within(r, n.label()), p)
 	if s.parent.constant {
 		s.once = laid // for the run: a context runs once
 		return laid, laid.Err()

@@ -13,25 +13,25 @@ import (
 // must not start anything that outlives it. t is the batch time.
 func Transform[T, U any](in Stream[T], f func(t time.Time, r *rdd.RDD[T]) (*rdd.RDD[U], error)) *DStream[U] {
 	p := nodeOf(in)
-	return transform("Transform", f == nil, []*node{p}, func(b *batchRun) (*rdd.RDD[U], error) {
+	return transform("Transform", f == nil, []*node{p}, func(n *node, b *batchRun) (*rdd.RDD[U], error) {
 		r, err := rddOf[T](b, p)
 		if err != nil {
 			return nil, err
 		}
-		return f(b.batch.Time, r)
+		return f(b.batch.Time, rdd.Within(r, n.label()))
 	})
 }
 
 // TransformWith is Transform of two streams: f gets the RDDs of both in the batch.
 func TransformWith[T, U, W any](a Stream[T], b Stream[U], f func(t time.Time, a *rdd.RDD[T], b *rdd.RDD[U]) (*rdd.RDD[W], error)) *DStream[W] {
 	p, q := nodeOf(a), nodeOf(b)
-	return transform("TransformWith", f == nil, []*node{p, q}, func(run *batchRun) (*rdd.RDD[W], error) {
+	return transform("TransformWith", f == nil, []*node{p, q}, func(n *node, run *batchRun) (*rdd.RDD[W], error) {
 		ra, aerr := rddOf[T](run, p)
 		rb, berr := rddOf[U](run, q)
 		if err := errors.Join(aerr, berr); err != nil {
 			return nil, err
 		}
-		return f(run.batch.Time, ra, rb)
+		return f(run.batch.Time, rdd.Within(ra, n.label()), rdd.Within(rb, n.label()))
 	})
 }
 
@@ -46,17 +46,20 @@ func TransformAll[T, U any](in []Stream[T], f func(t time.Time, rs []*rdd.RDD[T]
 	if len(in) == 0 {
 		parents = []*node{nil} // without a stream there is no context: it is told like a nil one
 	}
-	return transform("TransformAll", f == nil, parents, func(b *batchRun) (*rdd.RDD[U], error) {
+	return transform("TransformAll", f == nil, parents, func(n *node, b *batchRun) (*rdd.RDD[U], error) {
 		rs, err := rddsOf[T](b, parents)
 		if err != nil {
 			return nil, err
+		}
+		for i, r := range rs {
+			rs[i] = rdd.Within(r, n.label())
 		}
 		return f(b.batch.Time, rs)
 	})
 }
 
 // transform adds a stream whose RDD user code makes, and makes sure that it is one.
-func transform[U any](kind string, isNil bool, parents []*node, f func(b *batchRun) (*rdd.RDD[U], error)) *DStream[U] {
+func transform[U any](kind string, isNil bool, parents []*node, f func(n *node, b *batchRun) (*rdd.RDD[U], error)) *DStream[U] {
 	n := newNode(nil, kind, parents...)
 	n.check(nilFunction(isNil))
 	for _, p := range parents {
@@ -65,7 +68,7 @@ func transform[U any](kind string, isNil bool, parents []*node, f func(b *batchR
 		}
 	}
 	return bind(n, func(b *batchRun) (*rdd.RDD[U], error) {
-		out, err := call(n.label(), func() (*rdd.RDD[U], error) { return f(b) })
+		out, err := call(n.label(), func() (*rdd.RDD[U], error) { return f(n, b) })
 		if err == nil && out == nil {
 			err = fmt.Errorf("the function of %q gave a nil RDD", n.label())
 		}

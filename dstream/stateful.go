@@ -277,7 +277,7 @@ func (o *statefulOp[K, V, S, M]) data(b *batchRun) (*rdd.Shuffled[K, V], error) 
 	if s, ok := b.shuffles[o.parent.id].(*rdd.Shuffled[K, V]); ok && s.Partitioner().Equal(o.op.Partitioner()) {
 		return s, nil
 	}
-	s := rdd.Shuffle(r, o.op.Partitioner())
+	s := rdd.Shuffle(rdd.Within(r, o.node.label()), o.op.Partitioner())
 	b.afterCompute = append(b.afterCompute, s.Release)
 	return s, s.Err()
 }
@@ -418,7 +418,7 @@ func shuffle[K comparable, V any](b *batchRun, n *node, r *rdd.RDD[Pair[K, V]], 
 	if have := rdd.PartitionerOf(r); have != nil && have.Equal(p) {
 		return r, nil
 	}
-	s := rdd.Shuffle(r, p)
+	s := rdd.Shuffle(rdd.Within(r, n.label()), p)
 	if err := s.Err(); err != nil {
 		return nil, err
 	}

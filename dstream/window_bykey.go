@@ -110,13 +110,14 @@ func windowByKey[K comparable, V any](in Stream[Pair[K, V]], kind string, isNil 
 		if err != nil {
 			return nil, err
 		}
-		kept, after := keep(r, w.by(b))
+		kept, after := keep(rdd.Within(r, batch.label()), w.by(b))
 		if after != nil {
 			b.afterCompute = append(b.afterCompute, after)
 		}
 		return own(b, batch, kept), nil
 	})
 	w.node = newWindow(kind, batch, length, slide)
+	batch.face = w.node
 	by, faults := byOptions[K](w.node, kind, opts)
 	w.by = by
 	w.node.check(faults...)
@@ -142,7 +143,7 @@ func windowByKey[K comparable, V any](in Stream[Pair[K, V]], kind string, isNil 
 		if lay := by(was); layout == layoutOf(was) && len(parts) == lay.Partitions() {
 			return r.WithPartitioner(lay)
 		}
-		return own(b, batch, rdd.PartitionBy(r, p))
+		return own(b, batch, rdd.PartitionBy(rdd.Within(r, batch.label()), p))
 	}
 	logBatches(w.node, batch, again, layoutOf)
 	if w.node.log != nil {

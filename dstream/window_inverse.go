@@ -92,7 +92,7 @@ func inverse[K comparable, V any](in Stream[Pair[K, V]], kind string, add, sub f
 			return r, err
 		}
 		p := w.by(b)
-		sums := rdd.ReduceByKey(mergeOf(b, p, append(s.late, r)), add, p)
+		sums := rdd.ReduceByKey(rdd.Within(mergeOf(b, p, append(s.late, r)), out.label()), add, p)
 		if keep != nil {
 			sums = rdd.Filter(sums, func(kv Pair[K, V]) bool { return keep(kv.Key, kv.Value) })
 		}

@@ -27,7 +27,9 @@ func Window[T any](in Stream[T], length, slide time.Duration) *DStream[T] {
 func ReduceByWindow[T any](in Stream[T], f func(T, T) T, length, slide time.Duration) *DStream[T] {
 	const kind = "ReduceByWindow"
 	reduce := func(_ *node, r *rdd.RDD[T]) *rdd.RDD[T] { return rdd.ReduceRDD(r, f) }
-	w := windowed(narrow(in, kind, f == nil, reduce), kind, length, slide)
+	batch := narrow(in, kind, f == nil, reduce)
+	w := windowed(batch, kind, length, slide)
+	batch.node.face = w.node
 	return faceOf(w.node, narrow(w, kind, false, reduce))
 }
 

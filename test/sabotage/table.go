@@ -83,6 +83,7 @@ var table = []Break{
 	{Name: "term-shared", Package: "internal/protocol", Test: "TestTermsAreNotShared"},
 	{Name: "unknown-is-written-again", Package: "internal/protocol", Test: "TestUnknownOutcome"},
 
+	{Name: "hidden-named-itself", Package: "dstream", Test: "TestPanicsNameTheOperator"},
 	{Name: "bad-records-unbounded", Package: "dstream", Test: "TestMaxBadRecords"},
 	{Name: "letter-lost", Package: "dstream", Test: "TestLettersOfEveryOperator"},
 	{Name: "sink-rows-late", Package: "test/exactlyonce", Test: "TestLettersOfWhatOnlySinksRead"},
@@ -204,6 +205,7 @@ var table = []Break{
 
 	{Name: "guard-leaks-rows", Package: "rdd", Test: "TestGuardedModeAtEveryEdge"},
 	{Name: "panic-of-no-operator", Package: "rdd", Test: "TestWithin"},
+	{Name: "nan-is-counted", Package: "rdd", Test: "TestNaNIsNotCounted"},
 	{Name: "kept-not-kept", Package: "rdd", Test: "TestKeptIsComputedOnce"},
 	{Name: "random-group-order", Package: "rdd", Test: "TestOrderOfReduceByKey"},
 	{Name: "released-readable", Package: "rdd", Test: "TestReleasedKeptRows"},
