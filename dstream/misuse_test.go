@@ -258,7 +258,7 @@ func TestPanicNamesTheStream(t *testing.T) {
 		parsed := dstream.Map(s, func(int) int { panic("boom") }).Named("parse")
 		dstream.Foreach(parsed, func(context.Context, dstream.Batch, int) error { return nil }, dstream.Name("sink"))
 	})
-	require.ErrorContains(t, err, `output "sink": keep parse: record at in/0 offset 0: panic: boom`)
+	require.ErrorContains(t, err, `output "sink": parse: record at in/0 offset 0: panic: boom`)
 }
 
 // An output of a nil stream is not lost.
