@@ -26,8 +26,12 @@ func TestSinkHeedsQuotas(t *testing.T) {
 	b.writes.muted = 10_000 // longer than RequestTimeout and RetryFor
 	b.mu.Unlock()
 	committed := make(chan error, 1)
-	go func() { committed <- tx.Commit(t.Context(), memory(1)) }()
-	require.NoError(t, k.BlockUntil(t.Context(), 1))
+	running, ended := context.WithCancel(t.Context())
+	go func() {
+		committed <- tx.Commit(t.Context(), memory(1))
+		ended()
+	}()
+	require.NoError(t, k.BlockUntil(running, 1), "the commit waited for nothing")
 	for len(asked) > 1 {
 		<-asked
 	}

@@ -162,7 +162,7 @@ func TestRatesThatBackpressureSets(t *testing.T) {
 			require.InDelta(r, x.rate, s.Rate, 1e-6)
 			require.Equal(r, x.rows, s.Limit)
 			require.Equal(r, x.rows, rows[0]+rows[1], "%v at %d/s", rows, x.rate)
-			require.InDelta(r, rows[0], rows[1], 1, "the lags are the same")
+			require.InDelta(r, rows[0], rows[1], 2, "the lags are nearly the same; what their division leaves goes to one")
 		}
 	})
 }
