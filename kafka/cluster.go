@@ -46,8 +46,8 @@ func (k *cluster) with(ctx context.Context, addr string, f func(*wire.Conn) erro
 			return err
 		}
 		err = f(c)
-		k.quota.note(addr, c.Muted())
-		if !c.Broken() {
+		if !c.Broken() { // else what it said may be damaged, and nobody throttles a connection that is gone
+			k.quota.note(addr, c.Muted())
 			k.put(c)
 			return err
 		}

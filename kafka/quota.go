@@ -23,9 +23,13 @@ type quota struct {
 	until map[string]time.Time // by address
 }
 
+// absurdThrottle is what no quota asks for: their windows are seconds. Such a time is a
+// damaged answer's.
+const absurdThrottle = time.Hour
+
 // note notes what a broker said.
 func (q *quota) note(addr string, d time.Duration) {
-	if d <= 0 || sabotage.On("kafka-quota-unheeded") {
+	if d <= 0 || d > absurdThrottle || sabotage.On("kafka-quota-unheeded") {
 		return
 	}
 	until := q.cfg.clock.Now().Add(min(d, longestThrottle))

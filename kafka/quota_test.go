@@ -53,7 +53,9 @@ func TestSinkHeedsQuotas(t *testing.T) {
 func TestQuotaIsBounded(t *testing.T) {
 	k := clock.NewManual(time.Unix(1000, 0))
 	q := quota{cfg: &config{clock: k}}
-	q.note("a", 24*time.Hour)
+	q.note("a", 24*time.Hour) // damage
+	require.NoError(t, q.heed(t.Context(), "a"))
+	q.note("a", time.Hour)
 	q.note("a", time.Second) // is within it
 	require.NoError(t, q.heed(t.Context(), "b"), "another broker")
 	done := make(chan error, 1)
