@@ -5,11 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/statemill/statemill/dstream"
 	"github.com/statemill/statemill/sink"
-	"github.com/statemill/statemill/vfs"
 )
 
 // spreadJob lays records out by key without being told in how many partitions, in an
@@ -43,31 +40,9 @@ func unplaced(sees string) string {
 // before every call to the disk, and after it, and the job starts again with more cores: the
 // epoch that one sink has is redone in as many partitions as it was planned with.
 func TestRedoneWithOtherParallelism(t *testing.T) {
-	step, crashes := 1, 0
-	if testing.Short() {
-		step = 7
-	}
-	clean := newWorld(t, "ab", true)
-	clean.other = (*life).spreadJob
-	require.NoError(t, clean.life(nil, dstream.WithParallelism(2)).run())
-	want := unplaced(clean.states())
-	require.Contains(t, want, "b 4 held b {a 3}")
-	for at := 1; ; at += step {
-		w := newWorld(t, "ab", true)
-		w.other = clean.other
-		in := &vfs.Faults{}
-		in.Fail(vfs.Rule{K: at, After: at%3 == 0, Dead: true})
-		err := w.life(in, dstream.WithParallelism(2)).run()
-		if in.Hits() == 0 {
-			require.NoError(t, err)
-			break
-		}
-		require.Error(t, err, "call %d", at)
-		w.crash(uint64(at), at%2*50)
-		require.NoError(t, w.life(nil, dstream.WithParallelism(3)).run(), "call %d", at)
-		require.Equal(t, want, unplaced(w.states()), "call %d", at)
-		crashes++
-	}
-	require.Greater(t, crashes, 15)
-	t.Log(crashes, "crashes")
+	deaths{
+		kinds: "ab", job: (*life).spreadJob, sees: func(w *world) string { return unplaced(w.states()) },
+		has: []string{"b 4 held b {a 3}"}, least: 15,
+		first: []dstream.ContextOption{dstream.WithParallelism(2)}, again: []dstream.ContextOption{dstream.WithParallelism(3)},
+	}.everywhere(t)
 }

@@ -6,11 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/statemill/statemill/dstream"
 	"github.com/statemill/statemill/sink"
-	"github.com/statemill/statemill/vfs"
 )
 
 // snapshotJob writes all its states with each epoch, to two folders that commit one after
@@ -46,32 +43,8 @@ func (w *world) states() string {
 // else a crash between two sinks' commits would lock the job out. Power is lost before
 // every call to the disk, and after it.
 func TestSnapshotsAreRedone(t *testing.T) {
-	step, redone := 1, 0
-	if testing.Short() {
-		step = 7
-	}
-	clean := newWorld(t, "ab", true)
-	clean.other = (*life).snapshotJob
-	require.NoError(t, clean.life(nil).run())
-	want := clean.states()
-	require.Contains(t, want, "b 4 states b/0")
-	for at := 1; ; at += step {
-		w := newWorld(t, "ab", true)
-		w.other = clean.other
-		in := &vfs.Faults{}
-		in.Fail(vfs.Rule{K: at, After: at%3 == 0, Dead: true})
-		err := w.life(in).run()
-		if in.Hits() == 0 {
-			require.NoError(t, err)
-			break
-		}
-		require.Error(t, err, "call %d", at)
-		w.crash(uint64(at), at%2*50)
-		l := w.life(nil)
-		require.NoError(t, l.run(), "call %d", at)
-		require.Equal(t, want, w.states(), "call %d", at)
-		redone++
-	}
-	require.Greater(t, redone, 15)
-	t.Log(redone, "crashes")
+	deaths{
+		kinds: "ab", job: (*life).snapshotJob, sees: (*world).states,
+		has: []string{"b 4 states b/0"}, least: 15,
+	}.everywhere(t)
 }

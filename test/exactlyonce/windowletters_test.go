@@ -5,12 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/statemill/statemill/dstream"
-	"github.com/statemill/statemill/internal/invariants"
 	"github.com/statemill/statemill/sink"
-	"github.com/statemill/statemill/vfs"
 )
 
 // windowLetterJob cannot read the word b of a window longer than the time that a crash takes, and
@@ -36,31 +32,8 @@ func (l *life) windowLetterJob(tag string) {
 // Report 30, CP3: letters of rows that an earlier batch had read are those that a restart finds in the
 // checkpoint. The machine loses power before every call to the disk or the Kafka, and after it.
 func TestLettersOfWindowsOnce(t *testing.T) {
-	step, crashes := 1, 0
-	if testing.Short() || invariants.Enabled {
-		step = 7
-	}
-	clean := newWorld(t, "ak", true)
-	clean.other = (*life).windowLetterJob
-	require.NoError(t, clean.life(nil).run())
-	want := sorted(clean.states())
-	require.Contains(t, want, `a 2 dead/0 ? at ""/""/0 by read: "b" cannot be read`)
-	require.Contains(t, want, `k 4 dead too/0 b at "words"/`)
-	for at := 1; ; at += step {
-		w := newWorld(t, "ak", true)
-		w.other = clean.other
-		in := &vfs.Faults{}
-		in.Fail(vfs.Rule{K: at, After: at%3 == 0, Dead: true})
-		err := w.life(in).run()
-		if in.Hits() == 0 {
-			require.NoError(t, err)
-			break
-		}
-		require.Error(t, err, "call %d", at)
-		w.crash(uint64(at), at%2*50)
-		require.NoError(t, w.life(nil).run(), "call %d", at)
-		require.Equal(t, want, sorted(w.states()), "call %d", at)
-		crashes++
-	}
-	require.Greater(t, crashes, 40)
+	deaths{
+		kinds: "ak", job: (*life).windowLetterJob, sees: func(w *world) string { return sorted(w.states()) },
+		has: []string{`a 2 dead/0 ? at ""/""/0 by read: "b" cannot be read`, `k 4 dead too/0 b at "words"/`}, least: 40,
+	}.everywhere(t)
 }
