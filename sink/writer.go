@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/statemill/statemill/internal/clock"
 	"github.com/statemill/statemill/internal/guard"
 	"github.com/statemill/statemill/internal/sabotage"
 	"github.com/zeebo/xxh3"
@@ -205,28 +206,13 @@ func (w *writer) Abort(ctx context.Context) error {
 	// open, others wait for.
 	if !sabotage.On("sink-abort-cancelled") {
 		var done context.CancelFunc
-		ctx, done = outlive(ctx, abortTimeout)
+		ctx, done = clock.Outlive(ctx, abortTimeout)
 		defer done()
 	}
 	if err := tx.Abort(ctx); err != nil {
 		return fmt.Errorf("sink %s: abort epoch %d: %w", w.unit.Name(), w.epoch, err)
 	}
 	return nil
-}
-
-// outlive is a context that lasts for a while longer than another one.
-func outlive(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		rest, done := context.WithTimeout(longer, d)
-		defer done()
-		<-rest.Done()
-		cancel(context.Cause(ctx))
-	})
-	return longer, func() {
-		stop()
-		cancel(context.Canceled)
-	}
 }
 
 const errUnsteady = permanentError("rows differ when they are read again: Encode must depend on its argument alone")

@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"time"
+
+	"github.com/statemill/statemill/internal/clock"
 )
 
 // maxLine is the longest line that Lines takes in, in bytes.
@@ -34,7 +35,7 @@ func Lines(addr string) Receiver[string] {
 }
 
 func readLines(ctx context.Context, r io.Reader, store Store[string], what string) error {
-	storing, stop := outlive(ctx, lastStore)
+	storing, stop := clock.Outlive(ctx, lastStore)
 	defer stop()
 	in := bufio.NewReaderSize(r, 64<<10)
 	var lines []string
@@ -73,18 +74,6 @@ func readLines(ctx context.Context, r io.Reader, store Store[string], what strin
 func hasLine(in *bufio.Reader) bool {
 	there, _ := in.Peek(in.Buffered())
 	return bytes.IndexByte(there, '\n') >= 0
-}
-
-// outlive gives a context that ends a while after ctx.
-func outlive(ctx context.Context, while time.Duration) (context.Context, context.CancelFunc) {
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		bound, end := context.WithTimeout(longer, while)
-		defer end()
-		<-bound.Done()
-		cancel()
-	})
-	return longer, func() { stop(); cancel() }
 }
 
 func storeAll(ctx context.Context, store Store[string], lines []string) error {
